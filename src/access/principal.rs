@@ -1,0 +1,286 @@
+//! A principal: an authenticated key, the project it speaks for, and its capabilities.
+//!
+//! Use cases do not take a [`Principal`]. They take a proof that one was asked for what the use
+//! case needs ([`Viewer`], [`Downloader`], [`QuotaReader`]), which only the principal hands out:
+//! a handler that forgets to authorise does not compile.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::artifact::Project;
+use crate::error::{Error, Kind, Result};
+
+/// What a request brought along to say who asks. Never logged.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    /// The key, from `Authorization: Bearer`.
+    pub key: Option<String>,
+    /// `X-Workspace-ID`.
+    pub workspace: Option<String>,
+    /// `X-Project-ID`.
+    pub project: Option<String>,
+}
+
+/// One thing that a key may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Capability {
+    /// List datasets.
+    #[serde(rename = "datasets.read")]
+    DatasetsRead,
+    /// See jobs, trials and the names of artifacts.
+    #[serde(rename = "jobs.read")]
+    JobsRead,
+    /// Start jobs.
+    #[serde(rename = "jobs.run")]
+    JobsRun,
+    /// Stop jobs.
+    #[serde(rename = "jobs.stop")]
+    JobsStop,
+    /// Read the bytes of artifacts.
+    #[serde(rename = "artifacts.download")]
+    ArtifactsDownload,
+    /// See where the allowance went.
+    #[serde(rename = "quota.read")]
+    QuotaRead,
+    /// Change allowances.
+    #[serde(rename = "quota.manage")]
+    QuotaManage,
+}
+
+impl Capability {
+    /// Every capability, in the order of the documentation.
+    pub const ALL: [Self; 7] = [
+        Self::DatasetsRead,
+        Self::JobsRead,
+        Self::JobsRun,
+        Self::JobsStop,
+        Self::ArtifactsDownload,
+        Self::QuotaRead,
+        Self::QuotaManage,
+    ];
+
+    /// The name in key files and answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DatasetsRead => "datasets.read",
+            Self::JobsRead => "jobs.read",
+            Self::JobsRun => "jobs.run",
+            Self::JobsStop => "jobs.stop",
+            Self::ArtifactsDownload => "artifacts.download",
+            Self::QuotaRead => "quota.read",
+            Self::QuotaManage => "quota.manage",
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A named set of capabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// Everything but `quota.manage`.
+    ProjectAutomation,
+    /// Everything that only reads.
+    ReadOnly,
+}
+
+impl Preset {
+    /// What the preset allows.
+    #[must_use]
+    pub fn capabilities(self) -> BTreeSet<Capability> {
+        use Capability as C;
+        match self {
+            Self::ProjectAutomation => C::ALL.into_iter().filter(|c| *c != C::QuotaManage).collect(),
+            Self::ReadOnly => [C::DatasetsRead, C::JobsRead, C::ArtifactsDownload, C::QuotaRead].into(),
+        }
+    }
+}
+
+/// What sort of key it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyKind {
+    /// Carries its project.
+    Project,
+    /// A person's: names one of its projects by headers.
+    Personal,
+    /// `quota.read` and `quota.manage` over every project, named by `X-Project-ID`; nothing else.
+    Operator,
+}
+
+/// An authenticated key and what it may do in this request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    /// The key's public id, in logs and the audit.
+    pub key_id: String,
+    /// The key's kind.
+    pub kind: KeyKind,
+    /// The project that the request speaks of; `None` if it named none.
+    pub project: Option<Project>,
+    /// What the key may do in that project.
+    pub capabilities: BTreeSet<Capability>,
+}
+
+/// Proof: may see the trials of a project and the names of their artifacts (`jobs.read`).
+#[derive(Debug, Clone)]
+pub struct Viewer {
+    project: Project,
+}
+
+/// Proof: may also read their bytes (`jobs.read` and `artifacts.download`).
+#[derive(Debug, Clone)]
+pub struct Downloader {
+    viewer: Viewer,
+    key_id: String,
+}
+
+/// Proof: may see the account books of a project (`quota.read`).
+#[derive(Debug, Clone)]
+pub struct QuotaReader {
+    project: Project,
+}
+
+impl Principal {
+    /// The project that the request speaks of.
+    ///
+    /// # Errors
+    /// `PROJECT_REQUIRED` if it named none.
+    pub fn project(&self) -> Result<&Project> {
+        self.project.as_ref().ok_or_else(|| {
+            let headers = match self.kind {
+                KeyKind::Operator => "X-Project-ID",
+                KeyKind::Project | KeyKind::Personal => "X-Workspace-ID and X-Project-ID",
+            };
+            Error::new(Kind::ProjectRequired, format!("This key speaks for no project by itself: send {headers}."))
+        })
+    }
+
+    /// Asks for `jobs.read`.
+    ///
+    /// # Errors
+    /// `PROJECT_REQUIRED`, `ACCESS_DENIED`.
+    pub fn viewer(&self) -> Result<Viewer> {
+        let project = self.project()?.clone();
+        self.require(Capability::JobsRead)?;
+        Ok(Viewer { project })
+    }
+
+    /// Asks for `jobs.read` and `artifacts.download`.
+    ///
+    /// # Errors
+    /// `PROJECT_REQUIRED`, `ACCESS_DENIED`.
+    pub fn downloader(&self) -> Result<Downloader> {
+        let viewer = self.viewer()?;
+        self.require(Capability::ArtifactsDownload)?;
+        Ok(Downloader { viewer, key_id: self.key_id.clone() })
+    }
+
+    /// Asks for `quota.read`.
+    ///
+    /// # Errors
+    /// `PROJECT_REQUIRED`, `ACCESS_DENIED`.
+    pub fn quota_reader(&self) -> Result<QuotaReader> {
+        let project = self.project()?.clone();
+        self.require(Capability::QuotaRead)?;
+        Ok(QuotaReader { project })
+    }
+
+    fn require(&self, capability: Capability) -> Result<()> {
+        if self.capabilities.contains(&capability) {
+            return Ok(());
+        }
+        Err(Error::new(
+            Kind::AccessDenied(capability),
+            format!("This key lacks the capability {capability}; ask the project's owner for a key that has it."),
+        ))
+    }
+}
+
+impl Viewer {
+    /// The project that may be seen.
+    #[must_use]
+    pub const fn project(&self) -> &Project {
+        &self.project
+    }
+}
+
+impl Downloader {
+    /// Downloading includes seeing.
+    #[must_use]
+    pub const fn viewer(&self) -> &Viewer {
+        &self.viewer
+    }
+
+    /// The project that may be read.
+    #[must_use]
+    pub const fn project(&self) -> &Project {
+        &self.viewer.project
+    }
+
+    /// The key that is charged.
+    #[must_use]
+    pub fn key_id(&self) -> &str {
+        &self.key_id
+    }
+}
+
+impl QuotaReader {
+    /// The project whose books may be seen.
+    #[must_use]
+    pub const fn project(&self) -> &Project {
+        &self.project
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifact::{ProjectId, WorkspaceId};
+
+    fn principal(kind: KeyKind, project: bool, capabilities: &[Capability]) -> Principal {
+        let project = project.then(|| Project {
+            workspace: WorkspaceId::parse("w").expect("valid"),
+            id: ProjectId::parse("p").expect("valid"),
+        });
+        Principal { key_id: "k".into(), kind, project, capabilities: capabilities.iter().copied().collect() }
+    }
+
+    #[test]
+    fn every_refusal_names_what_is_missing() {
+        use Capability as C;
+        let code = |r: Result<()>| r.map_err(|e| (e.kind().code(), e.message().to_owned()));
+        for (who, want) in [
+            (principal(KeyKind::Personal, false, &C::ALL), ("PROJECT_REQUIRED", "X-Workspace-ID and X-Project-ID")),
+            (principal(KeyKind::Operator, false, &C::ALL), ("PROJECT_REQUIRED", "X-Project-ID")),
+            (principal(KeyKind::Project, true, &[]), ("ACCESS_DENIED", "jobs.read")),
+            (principal(KeyKind::Project, true, &[C::JobsRead]), ("ACCESS_DENIED", "artifacts.download")),
+            (principal(KeyKind::Project, true, &[C::ArtifactsDownload]), ("ACCESS_DENIED", "jobs.read")),
+        ] {
+            let (got, message) = code(who.downloader().map(|_| ())).expect_err("refused");
+            assert_eq!(got, want.0);
+            assert!(message.contains(want.1), "{message}");
+        }
+        let both = principal(KeyKind::Project, true, &[C::JobsRead, C::ArtifactsDownload]);
+        assert!(both.downloader().is_ok());
+        assert_eq!(both.quota_reader().expect_err("refused").kind(), &Kind::AccessDenied(C::QuotaRead));
+    }
+
+    #[test]
+    fn presets_hold_what_the_documentation_says() {
+        use Capability as C;
+        assert!(!Preset::ProjectAutomation.capabilities().contains(&C::QuotaManage));
+        assert_eq!(Preset::ProjectAutomation.capabilities().len(), C::ALL.len() - 1);
+        assert_eq!(
+            Preset::ReadOnly.capabilities(),
+            [C::DatasetsRead, C::JobsRead, C::ArtifactsDownload, C::QuotaRead].into()
+        );
+    }
+}
