@@ -3,6 +3,10 @@
 
 pub mod access;
 pub mod artifact;
+pub mod catalog;
 pub mod error;
 pub mod ledger;
+pub mod listing;
+pub mod quota;
+pub mod read;
 pub mod store;

@@ -4,6 +4,7 @@
 //! and trusted from then on; a function that takes an [`ArtifactName`] need not check it again.
 
 pub mod key;
+pub mod media;
 
 use std::fmt;
 use std::sync::Arc;

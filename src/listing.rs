@@ -1,0 +1,251 @@
+//! A project's trials and a trial's artifacts, sorted by bytes, page by page.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::access::Viewer;
+use crate::artifact::{ArtifactName, MAX_NAME_BYTES, TrialId, media};
+use crate::catalog::Catalog;
+use crate::error::{Error, Kind, Result};
+use crate::store::Stat;
+
+/// Items of a page if the caller names no limit.
+pub const DEFAULT_LIMIT: usize = 25;
+/// The largest page.
+pub const MAX_LIMIT: usize = 100;
+/// Store pages that one page may take where most of what the store holds cannot be named.
+const MAX_ROUNDS: usize = 16;
+
+/// What a caller asks of a listing. All parts are optional and checked here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListQuery {
+    /// Items of the page, 1 to [`MAX_LIMIT`]; default [`DEFAULT_LIMIT`].
+    pub limit: Option<u64>,
+    /// The `next_cursor` of the page before.
+    pub cursor: Option<String>,
+    /// Only names that begin with this text. Ignored for trials.
+    pub prefix: Option<String>,
+}
+
+/// An artifact as listings show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArtifactItem {
+    /// The name as one URL path segment.
+    pub artifact_id: String,
+    /// The logical path.
+    pub name: ArtifactName,
+    /// Bytes.
+    pub size: u64,
+    /// By the name's extension, and inert: what the content is, only its bytes say.
+    pub media_type: &'static str,
+    /// The validator, as in the `ETag` header.
+    pub etag: String,
+    /// RFC 3339, UTC, whole seconds.
+    pub modified_at: Timestamp,
+    /// Always `uploaded`: the object store knows no other artifacts.
+    pub upload_state: &'static str,
+}
+
+/// A page of artifacts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArtifactPage {
+    /// Sorted by the name's bytes.
+    pub items: Vec<ArtifactItem>,
+    /// Ask for the next page with this.
+    pub next_cursor: Option<String>,
+    /// Entries in the page's span that are not shown: no client could name them, or they are links
+    /// or special files.
+    pub skipped: u64,
+}
+
+/// A trial as listings show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TrialItem {
+    /// The trial.
+    pub trial_id: TrialId,
+}
+
+/// A page of trials.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TrialPage {
+    /// Sorted by bytes.
+    pub items: Vec<TrialItem>,
+    /// Ask for the next page with this.
+    pub next_cursor: Option<String>,
+}
+
+impl ArtifactItem {
+    pub(crate) fn new(name: ArtifactName, stat: &Stat) -> Self {
+        let modified = Timestamp::try_from(stat.modified).unwrap_or(Timestamp::UNIX_EPOCH);
+        Self {
+            artifact_id: name.artifact_id(),
+            size: stat.size,
+            media_type: media::media_type_by_name(name.as_str()),
+            etag: stat.etag.to_string(),
+            modified_at: Timestamp::from_second(modified.as_second()).unwrap_or(Timestamp::UNIX_EPOCH),
+            upload_state: "uploaded",
+            name,
+        }
+    }
+}
+
+/// Lists what a catalogue holds.
+pub struct Listing {
+    catalog: Arc<Catalog>,
+}
+
+impl Listing {
+    /// Lists `catalog`.
+    #[must_use]
+    pub const fn new(catalog: Arc<Catalog>) -> Self {
+        Self { catalog }
+    }
+
+    /// One artifact, fresh from the store.
+    ///
+    /// # Errors
+    /// As [`Catalog::find`].
+    pub async fn artifact(&self, who: &Viewer, trial: &TrialId, name: &ArtifactName) -> Result<ArtifactItem> {
+        let found = self.catalog.find(who, trial, name).await?;
+        Ok(ArtifactItem::new(name.clone(), found.stat()))
+    }
+
+    /// A page of a trial's artifacts.
+    ///
+    /// # Errors
+    /// `INVALID_LIMIT`, `INVALID_CURSOR`, `INVALID_NAME` (the prefix), `TRIAL_NOT_FOUND`,
+    /// `STORE_UNAVAILABLE`.
+    pub async fn artifacts(&self, who: &Viewer, trial: &TrialId, query: &ListQuery) -> Result<ArtifactPage> {
+        let limit = limit(query.limit)?;
+        let base = self.catalog.trial_prefix(who, trial);
+        let prefix = base.narrowed(checked_prefix(query.prefix.as_deref().unwrap_or_default())?);
+        let mut after = query.cursor.as_deref().map(|cursor| read_cursor(prefix.as_str(), cursor)).transpose()?;
+        let mut page = ArtifactPage { items: Vec::new(), next_cursor: None, skipped: 0 };
+        for _ in 0..MAX_ROUNDS {
+            let found = self.catalog.list(&prefix, after.as_deref(), limit - page.items.len()).await?;
+            page.skipped += found.skipped;
+            for object in found.objects {
+                match object.key.strip_prefix(base.as_str()).map(ArtifactName::parse) {
+                    Some(Ok(name)) => page.items.push(ArtifactItem::new(name, &object.stat)),
+                    _ => page.skipped += 1,
+                }
+            }
+            after = found.next;
+            if after.is_none() || page.items.len() == limit {
+                break;
+            }
+        }
+        if page.items.is_empty() && page.skipped == 0 {
+            self.catalog.require_trial(who, trial).await?;
+        }
+        page.next_cursor = after.map(|after| write_cursor(prefix.as_str(), &after));
+        Ok(page)
+    }
+
+    /// A page of the project's trials. Folders that are no trial ids are left out.
+    ///
+    /// # Errors
+    /// `INVALID_LIMIT`, `INVALID_CURSOR`, `STORE_UNAVAILABLE`.
+    pub async fn trials(&self, who: &Viewer, query: &ListQuery) -> Result<TrialPage> {
+        let limit = limit(query.limit)?;
+        let prefix = self.catalog.trials_prefix(who);
+        let mut after = query.cursor.as_deref().map(|cursor| read_cursor(prefix.as_str(), cursor)).transpose()?;
+        let mut items = Vec::new();
+        for _ in 0..MAX_ROUNDS {
+            let found = self.catalog.folders(&prefix, after.as_deref(), limit - items.len()).await?;
+            let ids = found.names.iter().filter_map(|name| TrialId::parse(name).ok());
+            items.extend(ids.map(|trial_id| TrialItem { trial_id }));
+            after = found.next;
+            if after.is_none() || items.len() == limit {
+                break;
+            }
+        }
+        Ok(TrialPage { items, next_cursor: after.map(|after| write_cursor(prefix.as_str(), &after)) })
+    }
+}
+
+fn limit(asked: Option<u64>) -> Result<usize> {
+    match asked.map(usize::try_from) {
+        None => Ok(DEFAULT_LIMIT),
+        Some(Ok(limit)) if (1..=MAX_LIMIT).contains(&limit) => Ok(limit),
+        Some(_) => Err(Error::new(Kind::InvalidLimit, format!("limit is a whole number from 1 to {MAX_LIMIT}."))),
+    }
+}
+
+/// A prefix is plain text, so its last segment may be anything a name begins with; the segments
+/// before it are whole and obey the rules of names.
+fn checked_prefix(prefix: &str) -> Result<&str> {
+    let (folders, last) = prefix.rsplit_once('/').map_or((None, prefix), |(folders, last)| (Some(folders), last));
+    let sound = prefix.len() <= MAX_NAME_BYTES
+        && folders.is_none_or(|folders| ArtifactName::parse(folders).is_ok())
+        && !last.contains('\\')
+        && !last.chars().any(char::is_control);
+    if sound { Ok(prefix) } else { Err(Error::new(Kind::InvalidName, "prefix is the beginning of an artifact name.")) }
+}
+
+const CHECK_BYTES: usize = 8;
+
+/// A cursor carries the position and a check over the listing that it belongs to, so that one used
+/// elsewhere is an error and not a wrong page. It is no secret and grants nothing.
+fn write_cursor(listing: &str, after: &str) -> String {
+    let mut bytes = check(listing, after).to_vec();
+    bytes.extend_from_slice(after.as_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn read_cursor(listing: &str, cursor: &str) -> Result<String> {
+    let after = || {
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+        let (sum, after) = bytes.split_at_checked(CHECK_BYTES)?;
+        let after = std::str::from_utf8(after).ok()?;
+        (sum == check(listing, after)).then(|| after.to_owned())
+    };
+    after().ok_or_else(|| {
+        Error::new(Kind::InvalidCursor, "cursor is the next_cursor of this same listing, with the same prefix.")
+    })
+}
+
+fn check(listing: &str, after: &str) -> [u8; CHECK_BYTES] {
+    let sum = Sha256::new().chain_update(listing).chain_update([0]).chain_update(after).finalize();
+    let mut check = [0; CHECK_BYTES];
+    check.copy_from_slice(&sum[..CHECK_BYTES]);
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_have_bounds() {
+        assert_eq!(limit(None).expect("default"), 25);
+        assert_eq!(limit(Some(100)).expect("most"), 100);
+        for bad in [0, 101, u64::MAX] {
+            assert_eq!(limit(Some(bad)).expect_err("refused").kind(), &Kind::InvalidLimit);
+        }
+    }
+
+    #[test]
+    fn prefixes_stay_inside_the_trial() {
+        for good in ["", "a", "a/", "a/b", "..", "..x", ".h", "日", "a/.."] {
+            assert!(checked_prefix(good).is_ok(), "{good:?}");
+        }
+        for bad in ["../", "../a", "a/../b", "/", "/a", "a//b", "a\\b", "a\0", "a\n/b", &"p".repeat(1025)] {
+            assert!(checked_prefix(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_belongs_to_its_listing() {
+        let cursor = write_cursor("p/t/", "p/t/日");
+        assert_eq!(read_cursor("p/t/", &cursor).expect("own"), "p/t/日");
+        for (listing, cursor) in [("p/u/", cursor.as_str()), ("p/t/", "AAAA"), ("p/t/", ""), ("p/t/", "not base64!")] {
+            assert_eq!(read_cursor(listing, cursor).expect_err("refused").kind(), &Kind::InvalidCursor);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Talking to the ledger so that every answer is safe to act on: the same id in every retry, short
+//! bounded waits on the way in, patient repeats on the way out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::clock::{LedgerClock, Uptime};
+use super::reservation::{Hold, Reservation};
+use crate::artifact::ProjectId;
+use crate::error::{Error, Kind, Result};
+use crate::ledger::{
+    Admission, At, Context, Extend, Extension, Ledger, LedgerTime, MAX_AMOUNT, Outcome, Refusal, RefusalReason,
+    ReservationId, Reserve, Settle, Settlement, Unavailable,
+};
+
+/// How long reads wait for what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timing {
+    /// The longest that a request waits for its admission, retries included, ms.
+    pub admission_ms: u64,
+    /// The longest that one call of the ledger may take, ms.
+    pub call_ms: u64,
+    /// A read that hands out nothing for so long is cut, ms.
+    pub stall_ms: u64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self { admission_ms: 2_000, call_ms: 1_000, stall_ms: 60_000 }
+    }
+}
+
+pub(super) struct Desk {
+    pub(super) ledger: Arc<dyn Ledger>,
+    pub(super) clock: LedgerClock,
+    pub(super) tracker: TaskTracker,
+    pub(super) timing: Timing,
+}
+
+impl Desk {
+    /// The most that one call grants, bytes.
+    pub(super) fn credit(&self) -> u64 {
+        self.ledger.rules().credit_bytes
+    }
+
+    /// A lease is renewed every third of its life.
+    pub(super) fn renew_ms(&self) -> u64 {
+        self.ledger.rules().lease_ms / 3
+    }
+
+    /// Until when a lease may be used that had `left` ms when the call sent at `sent` was answered.
+    /// A quarter of its life is kept as margin for clocks that run unequally.
+    pub(super) fn fence(&self, sent: Uptime, left: u64) -> Uptime {
+        sent.plus(left.saturating_sub(self.ledger.rules().lease_ms / 4))
+    }
+
+    /// Reserves `size` bytes.
+    ///
+    /// # Errors
+    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`.
+    pub(super) async fn admit(
+        self: &Arc<Self>,
+        project: &ProjectId,
+        size: u64,
+        context: Context,
+    ) -> Result<Reservation> {
+        if size > MAX_AMOUNT {
+            return Err(Error::internal(format!("a store reports a size of {size} bytes")));
+        }
+        let until = Instant::now() + Duration::from_millis(self.timing.admission_ms);
+        // A second id only if the first was judged by a wrong estimate of the ledger's time.
+        for _ in 0..2 {
+            let sent = Uptime::now();
+            let not_after = self.timely(until, self.clock.estimate(&*self.ledger)).await?;
+            let call = Reserve {
+                project: project.clone(),
+                id: ReservationId::new(),
+                size,
+                not_after: not_after.plus(self.ledger.rules().admission_ms),
+                context: context.clone(),
+            };
+            let asked = Asked { desk: self, call: Some(&call) };
+            let At { now, reply } = self.reserve(&call, until).await?;
+            match reply {
+                Admission::Reserved(lease) => {
+                    asked.answered();
+                    let hold = |lease| Hold {
+                        desk: Arc::clone(self),
+                        project: call.project,
+                        id: call.id,
+                        size,
+                        context,
+                        lease,
+                        stir: Notify::new(),
+                    };
+                    return Ok(Reservation::keep(hold, self, lease, sent, lease.deadline.since(now)));
+                }
+                Admission::Refused(refusal) => {
+                    asked.answered();
+                    return Err(quota_exceeded(refusal));
+                }
+                Admission::Stale => asked.answered(),
+                // Neither can answer an id that was never used; whatever it is, it is released.
+                Admission::Settled | Admission::Expired | Admission::Again => break,
+            }
+        }
+        Err(quota_unavailable())
+    }
+
+    /// Repeats one reserve, the same to the letter, until it is answered or the time is up.
+    async fn reserve(&self, call: &Reserve, until: Instant) -> Result<At<Admission>> {
+        let mut backoff = Backoff::new(25, 500);
+        loop {
+            let answer = self.timely(until, self.ledger.reserve(call)).await;
+            match answer {
+                Ok(At { now, reply: Admission::Again }) => self.clock.note(now),
+                Ok(at) => {
+                    self.clock.note(at.now);
+                    return Ok(at);
+                }
+                Err(error) => {
+                    let pause = backoff.next();
+                    if Instant::now() + pause >= until {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(pause).await;
+                }
+            }
+            if Instant::now() >= until {
+                return Err(quota_unavailable());
+            }
+        }
+    }
+
+    async fn timely<T>(&self, until: Instant, call: impl Future<Output = Result<T, Unavailable>>) -> Result<T> {
+        let until = until.min(Instant::now() + Duration::from_millis(self.timing.call_ms));
+        match tokio::time::timeout_at(until, call).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(quota_unavailable().with_source(error)),
+            Err(elapsed) => Err(quota_unavailable().with_source(elapsed)),
+        }
+    }
+
+    /// Extends once. The answer comes with the time that the lease had left, ms.
+    pub(super) async fn extend(&self, project: &ProjectId, id: ReservationId, grant: u64) -> Result<(Extension, u64)> {
+        let until = Instant::now() + Duration::from_millis(self.timing.call_ms);
+        let asked = self.timely(until, self.clock.estimate(&*self.ledger)).await?;
+        let At { now, reply } = self.timely(until, self.ledger.extend(Extend { project, id, grant, asked })).await?;
+        self.clock.note(now);
+        let left = match &reply {
+            Extension::Reserved(lease) => lease.deadline.since(now),
+            Extension::Ended => 0,
+        };
+        Ok((reply, left))
+    }
+
+    /// Settles, repeating until the ledger answers or would not believe the call any more.
+    pub(super) async fn settle(&self, call: &Settle) {
+        let rules = self.ledger.rules();
+        let give_up = Uptime::now().plus(rules.lease_ms.saturating_add(rules.unreserved_ms));
+        let mut backoff = Backoff::new(50, 2_000);
+        loop {
+            let patience = Instant::now() + Duration::from_millis(self.timing.call_ms);
+            match self.timely(patience, self.ledger.settle(call)).await {
+                Ok(At { now, reply }) => {
+                    self.clock.note(now);
+                    if reply == Settlement::TooLate {
+                        tracing::error!(reservation = %call.id, actual = call.actual, "the settle came too late");
+                    }
+                    return;
+                }
+                Err(error) if Uptime::now() >= give_up => {
+                    tracing::error!(reservation = %call.id, actual = call.actual, ?error, "the settle was not taken");
+                    return;
+                }
+                Err(_) => tokio::time::sleep(backoff.next()).await,
+            }
+        }
+    }
+}
+
+/// A reserve that is on its way. Dropped without its answer, it is released: it may yet be executed.
+struct Asked<'a> {
+    desk: &'a Arc<Desk>,
+    call: Option<&'a Reserve>,
+}
+
+impl Asked<'_> {
+    fn answered(mut self) {
+        self.call = None;
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let Some(call) = self.call else { return };
+        let desk = Arc::clone(self.desk);
+        let release = Settle {
+            project: call.project.clone(),
+            id: call.id,
+            actual: 0,
+            size: call.size,
+            day: None,
+            deadline: LedgerTime(0),
+            outcome: Outcome::Released,
+            context: call.context.clone(),
+        };
+        self.desk.tracker.spawn(async move { desk.settle(&release).await });
+    }
+}
+
+/// Pauses that double up to a bound, each drawn from the upper half of its span.
+struct Backoff {
+    ms: u64,
+    most_ms: u64,
+}
+
+impl Backoff {
+    const fn new(first_ms: u64, most_ms: u64) -> Self {
+        Self { ms: first_ms, most_ms }
+    }
+
+    fn next(&mut self) -> Duration {
+        let pause = rand::rng().random_range(self.ms / 2..=self.ms);
+        self.ms = self.most_ms.min(self.ms * 2);
+        Duration::from_millis(pause)
+    }
+}
+
+fn quota_unavailable() -> Error {
+    Error::new(
+        Kind::QuotaUnavailable,
+        "The download ledger does not answer, and nothing is read without it; try again shortly.",
+    )
+}
+
+fn quota_exceeded(refusal: Refusal) -> Error {
+    let Refusal { limit_bytes, used_bytes, reserved_bytes, requested_bytes, .. } = refusal;
+    let state = format!(
+        "The read reserves the whole file, {requested_bytes} bytes; of today's allowance of {limit_bytes} bytes, \
+         {used_bytes} are used and {reserved_bytes} reserved by open reads."
+    );
+    let advice = match refusal.reason {
+        RefusalReason::Spent => "Come back after the reset, or ask the project's owner for a larger allowance.",
+        RefusalReason::Busy => "Come back when an open read has ended.",
+        RefusalReason::TooLarge => "The file exceeds the whole allowance: ask the project's owner for a larger one.",
+    };
+    Error::new(Kind::DownloadQuotaExceeded(Box::new(refusal)), format!("{state} {advice}"))
+}

@@ -1,0 +1,227 @@
+//! The metered read: stat → reserve the whole size → open with the etag → stream that counts →
+//! settle.
+//!
+//! ```text
+//! find ──► reserve ──► fetch … fetch ──► complete        an agent's read: a head, a window
+//!               └────► stream ──────────────────         HTTP: one range
+//! ```
+//!
+//! What was counted is what is charged: for a stream the bytes handed to the HTTP layer, for
+//! fetches the distinct bytes taken from the store.
+
+mod clock;
+mod desk;
+mod reservation;
+mod stream;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use tokio_util::task::TaskTracker;
+
+use crate::access::{Downloader, Viewer};
+use crate::artifact::{ArtifactName, TrialId};
+use crate::catalog::{Catalog, Found, refuse};
+use crate::error::{Error, Kind, Result};
+use crate::ledger::{Channel, Context, Ledger, Outcome};
+use crate::store::StoreError;
+
+pub use desk::Timing;
+pub use reservation::Reservation;
+pub use stream::ByteStream;
+
+/// How often a read begins anew because the file changed under it, before that is the answer.
+pub const CHANGED_RETRIES: usize = 2;
+
+/// The use case: every byte that leaves the service goes through it.
+pub struct Reads {
+    catalog: Arc<Catalog>,
+    desk: Arc<desk::Desk>,
+}
+
+impl Reads {
+    /// Reads from `catalog`, charging `ledger`; reservations are kept and settled by tasks of
+    /// `tracker`, which whoever stops the service waits for.
+    #[must_use]
+    pub fn new(catalog: Arc<Catalog>, ledger: Arc<dyn Ledger>, tracker: TaskTracker, timing: Timing) -> Self {
+        let desk = desk::Desk { ledger, clock: clock::LedgerClock::default(), tracker, timing };
+        Self { catalog, desk: Arc::new(desk) }
+    }
+
+    /// Looks an artifact up, fresh from the store. Touches no ledger.
+    ///
+    /// # Errors
+    /// As [`Catalog::find`].
+    pub async fn find(&self, who: &Viewer, trial: &TrialId, name: &ArtifactName) -> Result<Found> {
+        self.catalog.find(who, trial, name).await
+    }
+
+    /// Reserves the whole size of what was found.
+    ///
+    /// # Errors
+    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`.
+    pub async fn reserve(
+        &self,
+        who: &Downloader,
+        found: &Found,
+        channel: Channel,
+        request_id: &str,
+    ) -> Result<MeteredRead> {
+        let context = Context {
+            key_id: who.key_id().to_owned(),
+            channel,
+            trial: found.trial().clone(),
+            artifact: found.name().clone(),
+            request_id: request_id.to_owned(),
+        };
+        let held = self.desk.admit(&found.project().id, found.stat().size, context).await?;
+        Ok(MeteredRead { catalog: Arc::clone(&self.catalog), found: found.clone(), held, parts: Vec::new() })
+    }
+}
+
+/// A reserved artifact being read. Dropping it settles what was read so far.
+pub struct MeteredRead {
+    catalog: Arc<Catalog>,
+    found: Found,
+    held: Reservation,
+    /// What was fetched: disjoint spans by their first byte, sorted.
+    parts: Vec<(u64, Bytes)>,
+}
+
+impl MeteredRead {
+    /// The version that is read.
+    #[must_use]
+    pub const fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// The bytes of `range`, which lies within the file. Only those that this read has not fetched
+    /// before are taken from the store and charged.
+    ///
+    /// # Errors
+    /// `ARTIFACT_CHANGED`, `STORE_UNAVAILABLE` and the other errors of [`Catalog::open`];
+    /// `QUOTA_UNAVAILABLE` if the lease was lost.
+    pub async fn fetch(&mut self, range: Range<u64>) -> Result<Bytes> {
+        for gap in gaps(&self.parts, range.clone()) {
+            let bytes = self.fetch_from_store(gap.clone()).await.inspect_err(|_| self.held.end(Outcome::Failed))?;
+            let at = self.parts.partition_point(|(start, _)| *start < gap.start);
+            self.parts.insert(at, (gap.start, bytes));
+        }
+        Ok(joined(&self.parts, range))
+    }
+
+    async fn fetch_from_store(&self, range: Range<u64>) -> Result<Bytes> {
+        let length = range.end - range.start;
+        let mut body = self.catalog.open(&self.held, &self.found, range).await?.body;
+        let mut bytes = BytesMut::new();
+        while let Some(chunk) = body.next().await {
+            let chunk = chunk.map_err(refuse)?;
+            self.held.take(chunk.len() as u64).await?;
+            bytes.extend_from_slice(&chunk);
+        }
+        if bytes.len() as u64 == length { Ok(bytes.freeze()) } else { Err(wrong_length()) }
+    }
+
+    /// Ends the read as completed.
+    pub fn complete(self) {
+        self.held.end(Outcome::Completed);
+    }
+
+    /// Turns the read into a stream of exactly the bytes of `range`, which lies within the file.
+    /// The stream completes the read with its last byte; an empty range completes it at once.
+    ///
+    /// # Errors
+    /// As [`Catalog::open`]. `ARTIFACT_CHANGED` before the first byte means: find it anew.
+    pub async fn stream(self, range: Range<u64>) -> Result<ByteStream> {
+        if range.is_empty() {
+            return Ok(ByteStream::empty(self.held));
+        }
+        let opened = self.catalog.open(&self.held, &self.found, range.clone()).await;
+        match opened {
+            Ok(opened) => Ok(ByteStream::new(self.held, opened.body, range.end - range.start)),
+            Err(error) => {
+                self.held.end(Outcome::Failed);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The spans of `range` that `parts` do not cover.
+fn gaps(parts: &[(u64, Bytes)], range: Range<u64>) -> Vec<Range<u64>> {
+    let mut gaps = Vec::new();
+    let mut from = range.start;
+    for (start, bytes) in parts {
+        let (start, end) = (*start, start + bytes.len() as u64);
+        if start >= range.end {
+            break;
+        }
+        if from < start {
+            gaps.push(from..start);
+        }
+        from = from.max(end);
+    }
+    if from < range.end {
+        gaps.push(from..range.end);
+    }
+    gaps
+}
+
+/// The bytes of `range`, which `parts` cover.
+fn joined(parts: &[(u64, Bytes)], range: Range<u64>) -> Bytes {
+    let cut = |(start, bytes): &(u64, Bytes)| {
+        let from = range.start.clamp(*start, start + bytes.len() as u64) - start;
+        let to = range.end.clamp(*start, start + bytes.len() as u64) - start;
+        let index = |n: u64| usize::try_from(n).expect("an offset into a buffer fits usize");
+        bytes.slice(index(from)..index(to.max(from)))
+    };
+    let mut pieces = parts.iter().map(cut).filter(|piece| !piece.is_empty());
+    let Some(first) = pieces.next() else { return Bytes::new() };
+    let Some(second) = pieces.next() else { return first };
+    let mut whole = BytesMut::from(&first[..]);
+    whole.extend_from_slice(&second);
+    pieces.for_each(|piece| whole.extend_from_slice(&piece));
+    whole.freeze()
+}
+
+fn wrong_length() -> Error {
+    Error::new(Kind::StoreUnavailable, "The object store sent another length than it said; try again shortly.")
+        .with_source(StoreError::unavailable("wrong length"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(spans: &[Range<u64>]) -> Vec<(u64, Bytes)> {
+        let file: Vec<u8> = (0..=255).collect();
+        let cut = |r: &Range<u64>| Bytes::copy_from_slice(&file[r.start as usize..r.end as usize]);
+        spans.iter().map(|r| (r.start, cut(r))).collect()
+    }
+
+    #[test]
+    fn only_gaps_are_fetched() {
+        for (have, want, missing) in [
+            (vec![], 0..10, vec![0..10]),
+            (vec![0..10], 0..10, vec![]),
+            (vec![0..10], 5..15, vec![10..15]),
+            (vec![5..10], 0..15, vec![0..5, 10..15]),
+            (vec![0..4, 8..12], 2..20, vec![4..8, 12..20]),
+            (vec![0..4, 30..40], 10..20, vec![10..20]),
+            (vec![0..4], 4..4, vec![]),
+        ] {
+            assert_eq!(gaps(&parts(&have), want.clone()), missing, "{have:?} {want:?}");
+        }
+    }
+
+    #[test]
+    fn covered_ranges_are_joined() {
+        let parts = parts(&[0..4, 4..8, 8..12]);
+        for want in [0..4, 1..3, 2..10, 0..12, 5..5, 11..12] {
+            let bytes: Vec<u8> = (want.start as u8..want.end as u8).collect();
+            assert_eq!(joined(&parts, want.clone()), bytes, "{want:?}");
+        }
+    }
+}
