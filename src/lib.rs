@@ -4,9 +4,11 @@
 pub mod access;
 pub mod artifact;
 pub mod catalog;
+pub mod cursor;
 pub mod error;
 pub mod ledger;
 pub mod listing;
 pub mod quota;
 pub mod read;
+pub mod request;
 pub mod store;

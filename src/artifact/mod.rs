@@ -5,6 +5,7 @@
 
 pub mod key;
 pub mod media;
+pub mod range;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,0 +1,91 @@
+//! What every front reads from a request's head: its id and its credentials.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use uuid::Uuid;
+
+use crate::access::Credentials;
+
+/// The header that carries a request's id, both ways.
+pub const REQUEST_ID: &str = "x-request-id";
+/// The header that names the workspace.
+pub const WORKSPACE_ID: &str = "x-workspace-id";
+/// The header that names the project.
+pub const PROJECT_ID: &str = "x-project-id";
+
+/// Names one request in answers, logs and the audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestId(Arc<str>);
+
+impl RequestId {
+    /// The caller's id if it is 1 to 128 of `A-Z a-z 0-9 . _ -`, else a new UUIDv7.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        let sane = |id: &&str| {
+            (1..=128).contains(&id.len())
+                && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        };
+        match headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(sane) {
+            Some(id) => Self(id.into()),
+            None => Self(Uuid::now_v7().to_string().into()),
+        }
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Reads `Authorization: Bearer`, `X-Workspace-ID` and `X-Project-ID`.
+#[must_use]
+pub fn credentials(headers: &HeaderMap) -> Credentials {
+    let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
+    let key = text(AUTHORIZATION.as_str()).and_then(|value| {
+        let (scheme, key) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().to_owned())
+    });
+    Credentials { key, workspace: text(WORKSPACE_ID), project: text(PROJECT_ID) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().expect("name"), value.parse().expect("value"))).collect()
+    }
+
+    #[test]
+    fn a_sane_request_id_is_kept() {
+        assert_eq!(RequestId::of(&headers(&[(REQUEST_ID, "a.b_c-1")])).as_str(), "a.b_c-1");
+        for bad in ["", "a b", "é", "a\"b", &"x".repeat(129)] {
+            assert_ne!(RequestId::of(&headers(&[(REQUEST_ID, bad)])).as_str(), bad);
+        }
+        assert_eq!(RequestId::of(&HeaderMap::new()).as_str().len(), 36);
+    }
+
+    #[test]
+    fn the_bearer_scheme_is_read_in_any_case() {
+        for (value, key) in [
+            ("Bearer k", Some("k")),
+            ("bearer  k ", Some("k")),
+            ("BEARER k", Some("k")),
+            ("Basic k", None),
+            ("k", None),
+            ("Bearer", None),
+        ] {
+            assert_eq!(credentials(&headers(&[("authorization", value)])).key.as_deref(), key, "{value}");
+        }
+    }
+}
