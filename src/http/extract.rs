@@ -1,0 +1,85 @@
+//! What handlers take from a request, with our own errors.
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{FromRequestParts, Path, Query};
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+use crate::access::Principal;
+use crate::artifact::{ArtifactName, InvalidId, TrialId};
+use crate::error::{Error, Kind};
+use crate::request::RequestId;
+
+/// Everything below authentication has one: the middleware put it there.
+impl<S: Sync> FromRequestParts<S> for Principal {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let principal = parts.extensions.get::<Self>().cloned();
+        principal.ok_or_else(|| Error::internal("the route lies outside authentication").into())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RequestId {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let known = parts.extensions.get::<Self>().cloned();
+        Ok(known.unwrap_or_else(|| Self::of(&parts.headers)))
+    }
+}
+
+/// The trial of the path.
+pub(super) struct TrialPath(pub(super) TrialId);
+
+impl<S: Send + Sync> FromRequestParts<S> for TrialPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(trial) = Path::<String>::from_request_parts(parts, state).await.map_err(|e| bad_path(&e))?;
+        Ok(Self(TrialId::parse(&trial).map_err(invalid_id)?))
+    }
+}
+
+/// The trial and the artifact of the path. Percent-encoding is undone once, by the router.
+pub(super) struct ArtifactPath(pub(super) TrialId, pub(super) ArtifactName);
+
+impl<S: Send + Sync> FromRequestParts<S> for ArtifactPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path((trial, id)) =
+            Path::<(String, String)>::from_request_parts(parts, state).await.map_err(|e| bad_path(&e))?;
+        let trial = TrialId::parse(&trial).map_err(invalid_id)?;
+        Ok(Self(trial, ArtifactName::from_artifact_id(&id).map_err(invalid_id)?))
+    }
+}
+
+/// The query string. Unknown parameters are ignored, as clients and proxies add their own.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(params)) => Ok(Self(params)),
+            Err(rejection) => Err(bad_query(&rejection)),
+        }
+    }
+}
+
+fn invalid_id(error: InvalidId) -> Problem {
+    Error::new(Kind::InvalidName, format!("{error}.")).into()
+}
+
+fn bad_path(rejection: &PathRejection) -> Problem {
+    Error::new(Kind::InvalidName, "The path is percent-encoded UTF-8.").with_source(rejection.to_string()).into()
+}
+
+fn bad_query(rejection: &QueryRejection) -> Problem {
+    Error::new(Kind::InvalidRequest, "A query parameter is malformed or given twice.")
+        .with_source(rejection.to_string())
+        .into()
+}

@@ -1,0 +1,56 @@
+//! Who the key is, what bounds it has, and the questions that clients ask of a whole platform.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use super::Front;
+use super::problem::{Problem, rfc3339};
+use super::quota::daily_bytes;
+use crate::access::{Me, Principal};
+use crate::error::{Error, Kind};
+
+pub(super) fn routes() -> Router<Arc<Front>> {
+    Router::new()
+        .route("/v1/me", get(me))
+        .route("/v1/job", get(jobs))
+        .route("/v1/workspaces/{workspace_id}/projects/{project_id}/limits", get(limits))
+}
+
+async fn me(who: Principal) -> Json<Me> {
+    Json(Me::from(&who))
+}
+
+/// This service knows no jobs; clients ask to see whether the key may.
+async fn jobs(who: Principal) -> Result<Json<Value>, Problem> {
+    who.viewer()?;
+    Ok(Json(json!({"items": [], "next_cursor": null})))
+}
+
+async fn limits(
+    State(front): State<Arc<Front>>,
+    who: Principal,
+    Path((workspace, project)): Path<(String, String)>,
+) -> Result<Json<Value>, Problem> {
+    let own = who.project()?;
+    if own.workspace.as_str() != workspace || own.id.as_str() != project {
+        return Err(Error::new(Kind::ProjectAccessDenied, "This key speaks for another project than the path.").into());
+    }
+    let usage = front.quota.usage(&who).await?.reply;
+    Ok(Json(json!({
+        "workspace_id": workspace,
+        "project_id": project,
+        "limits": {
+            "downloads": {
+                "daily_bytes": daily_bytes(usage.allowance),
+                "used_bytes": usage.used,
+                "reserved_bytes": usage.reserved,
+                "remaining_bytes": usage.remaining(),
+                "resets_at": rfc3339(usage.resets_at),
+            },
+        },
+    })))
+}

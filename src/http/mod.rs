@@ -1,0 +1,128 @@
+//! The HTTP front: people and scripts.
+//!
+//! ```text
+//! request id ─► access log ─► panics ─► draining? ─┬─► health
+//!                                                  ├─► authentication ─► trials, artifacts, quota, me
+//!                                                  └─► every other path: a JSON 404
+//! ```
+//!
+//! [`router`] is the front, [`around`] the layers that stand around every front. Errors travel as
+//! problems and get their body outermost, where the request's id is known.
+
+mod artifacts;
+mod body;
+mod conditional;
+mod extract;
+mod headers;
+mod health;
+mod identity;
+mod log;
+mod problem;
+mod quota;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use http::HeaderValue;
+use http::header::WWW_AUTHENTICATE;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::Authenticator;
+use crate::error::{Error, Kind};
+use crate::listing::Listing;
+use crate::quota::Quota;
+use crate::read::Reads;
+use crate::request::{REQUEST_ID, RequestId, credentials};
+use problem::Problem;
+
+pub use problem::status;
+
+/// What the front's handlers use.
+pub struct Front {
+    /// Who asks.
+    pub access: Arc<Authenticator>,
+    /// What there is.
+    pub listing: Arc<Listing>,
+    /// The bytes of it.
+    pub reads: Arc<Reads>,
+    /// What they cost.
+    pub quota: Arc<Quota>,
+    /// Cancelled when the service begins to stop.
+    pub draining: CancellationToken,
+}
+
+/// The front's routes.
+pub fn router(front: Arc<Front>) -> Router {
+    let authenticated = Router::new()
+        .merge(artifacts::routes())
+        .merge(quota::routes())
+        .merge(identity::routes())
+        .route_layer(from_fn_with_state(Arc::clone(&front), authenticate));
+    Router::new()
+        .merge(authenticated)
+        .merge(health::routes())
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(front)
+}
+
+/// The layers around every front, outermost first: request id, access log, panics, draining.
+pub fn around(fronts: Router, draining: CancellationToken) -> Router {
+    fronts.layer(from_fn_with_state(draining, refuse_while_draining)).layer(from_fn(identify))
+}
+
+async fn not_found() -> Problem {
+    Error::new(Kind::NotFound, "Nothing is here. The API begins at /v1.").into()
+}
+
+async fn method_not_allowed() -> Problem {
+    Error::new(Kind::MethodNotAllowed, "The path does not have this method; the Allow header lists those it has.")
+        .into()
+}
+
+async fn authenticate(State(front): State<Arc<Front>>, mut request: Request, next: Next) -> Response {
+    let credentials = credentials(request.headers());
+    match front.access.authenticate(&credentials).await {
+        Ok(principal) => {
+            request.extensions_mut().insert(principal);
+            next.run(request).await
+        }
+        Err(error) => {
+            let mut response = Problem::from(error).into_response();
+            // RFC 6750 §3.1: say that a token was seen and is not good.
+            if credentials.key.is_some() {
+                let challenge = HeaderValue::from_static("Bearer realm=\"artifactd\", error=\"invalid_token\"");
+                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            }
+            response
+        }
+    }
+}
+
+async fn refuse_while_draining(State(draining): State<CancellationToken>, request: Request, next: Next) -> Response {
+    if draining.is_cancelled() && !matches!(request.uri().path(), "/healthz" | "/readyz") {
+        return Problem::from(Error::new(Kind::ShuttingDown, "The service is stopping; try another replica."))
+            .into_response();
+    }
+    next.run(request).await
+}
+
+/// Names the request, logs it, and turns what went wrong into an answer, a panic included.
+async fn identify(mut request: Request, next: Next) -> Response {
+    let id = RequestId::of(request.headers());
+    request.extensions_mut().insert(id.clone());
+    let line = log::Line::begin(&request, &id);
+    let answered = std::panic::AssertUnwindSafe(next.run(request));
+    let response = match futures_util::FutureExt::catch_unwind(answered).await {
+        Ok(response) => response,
+        Err(panic) => Problem::from(Error::internal(log::panic_text(&*panic))).into_response(),
+    };
+    let mut response = problem::render(response, &id);
+    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    line.follow(response)
+}

@@ -1,0 +1,228 @@
+//! [`Error`] → response: the one place that knows which status a kind has, and what an error's body
+//! says (RFC 9457).
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Kind};
+use crate::ledger::{LedgerTime, Refusal};
+use crate::request::RequestId;
+
+/// What to tell a client that found the service without its store or ledger, s.
+const RETRY_SECONDS: u64 = 1;
+
+/// An error on its way to the client. It becomes a body where the request's id is known: see
+/// [`render`].
+#[derive(Clone)]
+pub(super) struct Problem(Arc<Error>);
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = status(self.0.kind()).into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The status of each kind.
+pub const fn status(kind: &Kind) -> StatusCode {
+    match kind {
+        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Kind::AccessDenied(_)
+        | Kind::ProjectAccessDenied
+        | Kind::HostDenied
+        | Kind::OriginDenied
+        | Kind::LinkInvalid => StatusCode::FORBIDDEN,
+        Kind::ProjectRequired
+        | Kind::InvalidRequest
+        | Kind::InvalidCursor
+        | Kind::InvalidLimit
+        | Kind::InvalidName => StatusCode::BAD_REQUEST,
+        Kind::TrialNotFound | Kind::ArtifactNotFound | Kind::LinkNotFound | Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Kind::RequestTooLarge | Kind::ArchiveTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Kind::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        Kind::ArtifactChanged | Kind::ArtifactNotReady | Kind::ArtifactEncoded | Kind::LinksDisabled => {
+            StatusCode::CONFLICT
+        }
+        Kind::LinkExpired | Kind::LinkRevoked | Kind::LinkStale => StatusCode::GONE,
+        Kind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+        Kind::RangeNotSatisfiable(_) => StatusCode::RANGE_NOT_SATISFIABLE,
+        Kind::DownloadQuotaExceeded(_) | Kind::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+        Kind::QuotaUnavailable | Kind::StoreUnavailable | Kind::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Gives a response that carries a [`Problem`] its body and headers, and logs what the body hides.
+pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
+    let Some(Problem(error)) = response.extensions().get::<Problem>().cloned() else { return response };
+    if status(error.kind()).is_server_error() {
+        tracing::error!(%request_id, ?error, "the request failed");
+    } else {
+        tracing::debug!(%request_id, ?error, "the request was refused");
+    }
+    let allow = response.headers().get(ALLOW).cloned();
+    let mut rendered = (status(error.kind()), body(&error, request_id).to_string()).into_response();
+    let headers = rendered.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(allow) = allow {
+        headers.insert(ALLOW, allow);
+    }
+    match error.kind() {
+        Kind::Unauthenticated => {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"artifactd\""));
+        }
+        Kind::RangeNotSatisfiable(length) => {
+            if let Ok(value) = HeaderValue::from_str(&format!("bytes */{length}")) {
+                headers.insert(CONTENT_RANGE, value);
+            }
+        }
+        _ => {}
+    }
+    if let Some(seconds) = retry_after(error.kind()) {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    rendered
+}
+
+/// Delta seconds (RFC 9110 §10.2.3), rounded up, for answers that waiting changes.
+fn retry_after(kind: &Kind) -> Option<u64> {
+    match kind {
+        Kind::DownloadQuotaExceeded(refusal) => refusal.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1)),
+        Kind::TooManyRequests | Kind::QuotaUnavailable | Kind::StoreUnavailable | Kind::ShuttingDown => {
+            Some(RETRY_SECONDS)
+        }
+        _ => None,
+    }
+}
+
+fn body(error: &Error, request_id: &RequestId) -> Value {
+    let status = status(error.kind());
+    let mut body = Map::new();
+    body.insert("type".into(), json!("about:blank"));
+    body.insert("title".into(), json!(status.canonical_reason()));
+    body.insert("status".into(), json!(status.as_u16()));
+    body.insert("detail".into(), json!(error.message()));
+    body.insert("code".into(), json!(error.kind().code()));
+    body.insert("request_id".into(), json!(request_id.as_str()));
+    match error.kind() {
+        Kind::AccessDenied(missing) => {
+            body.insert("missing_capability".into(), json!(missing));
+        }
+        Kind::DownloadQuotaExceeded(refusal) => {
+            let Refusal { reason, limit_bytes, used_bytes, reserved_bytes, requested_bytes, resets_at, .. } =
+                &**refusal;
+            body.insert("reason".into(), json!(reason));
+            body.insert("limit_bytes".into(), json!(limit_bytes));
+            body.insert("used_bytes".into(), json!(used_bytes));
+            body.insert("reserved_bytes".into(), json!(reserved_bytes));
+            body.insert("requested_bytes".into(), json!(requested_bytes));
+            body.insert("resets_at".into(), json!(rfc3339(*resets_at)));
+        }
+        _ => {}
+    }
+    Value::Object(body)
+}
+
+/// A moment as answers write it: RFC 3339, UTC, milliseconds only where there are any.
+pub(super) fn rfc3339(time: LedgerTime) -> Timestamp {
+    i64::try_from(time.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Capability;
+    use crate::ledger::RefusalReason;
+
+    fn refusal(reason: RefusalReason, retry_after_ms: Option<u64>) -> Kind {
+        Kind::DownloadQuotaExceeded(Box::new(Refusal {
+            reason,
+            limit_bytes: 10,
+            used_bytes: 4,
+            reserved_bytes: 5,
+            requested_bytes: 6,
+            resets_at: LedgerTime(1_764_460_800_000),
+            retry_after_ms,
+        }))
+    }
+
+    #[test]
+    fn the_codes_and_their_statuses() {
+        for (kind, code, number) in [
+            (Kind::Unauthenticated, "UNAUTHENTICATED", 401),
+            (Kind::AccessDenied(Capability::JobsRead), "ACCESS_DENIED", 403),
+            (Kind::ProjectAccessDenied, "PROJECT_ACCESS_DENIED", 403),
+            (Kind::HostDenied, "HOST_DENIED", 403),
+            (Kind::OriginDenied, "ORIGIN_DENIED", 403),
+            (Kind::ProjectRequired, "PROJECT_REQUIRED", 400),
+            (Kind::TrialNotFound, "TRIAL_NOT_FOUND", 404),
+            (Kind::ArtifactNotFound, "ARTIFACT_NOT_FOUND", 404),
+            (Kind::LinkNotFound, "LINK_NOT_FOUND", 404),
+            (Kind::NotFound, "NOT_FOUND", 404),
+            (Kind::InvalidRequest, "INVALID_REQUEST", 400),
+            (Kind::InvalidCursor, "INVALID_CURSOR", 400),
+            (Kind::InvalidLimit, "INVALID_LIMIT", 400),
+            (Kind::InvalidName, "INVALID_NAME", 400),
+            (Kind::MethodNotAllowed, "METHOD_NOT_ALLOWED", 405),
+            (Kind::RequestTooLarge, "REQUEST_TOO_LARGE", 413),
+            (Kind::ArchiveTooLarge, "ARCHIVE_TOO_LARGE", 413),
+            (Kind::UnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", 415),
+            (Kind::HeadersTooLarge, "HEADERS_TOO_LARGE", 431),
+            (Kind::ArtifactChanged, "ARTIFACT_CHANGED", 409),
+            (Kind::ArtifactNotReady, "ARTIFACT_NOT_READY", 409),
+            (Kind::ArtifactEncoded, "ARTIFACT_ENCODED", 409),
+            (Kind::LinkInvalid, "LINK_INVALID", 403),
+            (Kind::LinkExpired, "LINK_EXPIRED", 410),
+            (Kind::LinkRevoked, "LINK_REVOKED", 410),
+            (Kind::LinkStale, "LINK_STALE", 410),
+            (Kind::LinksDisabled, "LINKS_DISABLED", 409),
+            (Kind::PreconditionFailed, "PRECONDITION_FAILED", 412),
+            (Kind::RangeNotSatisfiable(0), "RANGE_NOT_SATISFIABLE", 416),
+            (refusal(RefusalReason::Spent, None), "DOWNLOAD_QUOTA_EXCEEDED", 429),
+            (Kind::TooManyRequests, "TOO_MANY_REQUESTS", 429),
+            (Kind::QuotaUnavailable, "QUOTA_UNAVAILABLE", 503),
+            (Kind::StoreUnavailable, "STORE_UNAVAILABLE", 503),
+            (Kind::ShuttingDown, "SHUTTING_DOWN", 503),
+            (Kind::InternalError, "INTERNAL_ERROR", 500),
+        ] {
+            assert_eq!((kind.code(), status(&kind).as_u16()), (code, number));
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_how_much_and_when() {
+        let id = RequestId::of(&http::HeaderMap::new());
+        let kind = refusal(RefusalReason::Busy, Some(1_001));
+        assert_eq!(retry_after(&kind), Some(2));
+        let body = body(&Error::new(kind, "d"), &id);
+        assert_eq!(body["reason"], "busy");
+        assert_eq!(body["limit_bytes"], 10);
+        assert_eq!(body["requested_bytes"], 6);
+        assert_eq!(body["resets_at"], "2025-11-30T00:00:00Z");
+        assert_eq!(body["request_id"], id.as_str());
+        assert_eq!(retry_after(&refusal(RefusalReason::TooLarge, None)), None);
+    }
+
+    #[test]
+    fn causes_stay_out_of_the_body() {
+        let error = Error::internal("secret detail");
+        let body = body(&error, &RequestId::of(&http::HeaderMap::new())).to_string();
+        assert!(!body.contains("secret"), "{body}");
+        assert!(body.contains("INTERNAL_ERROR"));
+    }
+}
