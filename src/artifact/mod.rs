@@ -3,9 +3,11 @@
 //! Everything here is pure: no I/O, no clock, no async. Identifiers are parsed once, at the edge,
 //! and trusted from then on; a function that takes an [`ArtifactName`] need not check it again.
 
+pub mod image;
 pub mod key;
 pub mod media;
 pub mod range;
+pub mod text;
 
 use std::fmt;
 use std::sync::Arc;
