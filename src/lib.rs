@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod artifact;
+pub mod bytesize;
 pub mod error;
 pub mod ledger;
 pub mod store;
