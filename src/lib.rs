@@ -3,9 +3,11 @@
 
 pub mod access;
 pub mod artifact;
+pub mod bytesize;
 pub mod catalog;
 pub mod cursor;
 pub mod error;
+pub mod http;
 pub mod ledger;
 pub mod listing;
 pub mod quota;

@@ -93,6 +93,15 @@ pub enum Preset {
 }
 
 impl Preset {
+    /// The name in key files and on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ProjectAutomation => "project-automation",
+            Self::ReadOnly => "read-only",
+        }
+    }
+
     /// What the preset allows.
     #[must_use]
     pub fn capabilities(self) -> BTreeSet<Capability> {
@@ -114,6 +123,18 @@ pub enum KeyKind {
     Personal,
     /// `quota.read` and `quota.manage` over every project, named by `X-Project-ID`; nothing else.
     Operator,
+}
+
+impl KeyKind {
+    /// The name in key files, answers and on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::Personal => "personal",
+            Self::Operator => "operator",
+        }
+    }
 }
 
 /// An authenticated key and what it may do in this request.

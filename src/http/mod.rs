@@ -43,7 +43,7 @@ pub use problem::status;
 /// What the front's handlers use.
 pub struct Front {
     /// Who asks.
-    pub access: Arc<Authenticator>,
+    pub access: Arc<dyn Authenticator>,
     /// What there is.
     pub listing: Arc<Listing>,
     /// The bytes of it.
