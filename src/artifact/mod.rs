@@ -124,20 +124,33 @@ fn check_name(text: &str) -> Result<(), &'static str> {
     if !(1..=MAX_NAME_BYTES).contains(&text.len()) {
         return Err("is 1 to 1024 bytes long");
     }
+    let head = text.as_bytes();
+    if head.len() >= 2 && head[0].is_ascii_alphabetic() && head[1] == b':' {
+        return Err("does not begin with a drive letter");
+    }
+    check_segments(text)
+}
+
+/// The rules of names that hold for each segment of a longer key, too.
+fn check_segments(text: &str) -> Result<(), &'static str> {
     if text.contains('\\') {
         return Err("has no backslash");
     }
     if text.chars().any(char::is_control) {
         return Err("has no control character");
     }
-    let head = text.as_bytes();
-    if head.len() >= 2 && head[0].is_ascii_alphabetic() && head[1] == b':' {
-        return Err("does not begin with a drive letter");
-    }
     if text.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
         return Err("has no empty, '.' or '..' segment");
     }
     Ok(())
+}
+
+/// Whether every `/`-separated segment of `text` may stand in an [`ArtifactName`]: not empty, `.` or
+/// `..`, no backslash, no control character. The rules of the whole name (its length, the drive
+/// letter) are not asked, since an object's key begins with more than the name.
+#[must_use]
+pub fn has_sound_segments(text: &str) -> bool {
+    check_segments(text).is_ok()
 }
 
 /// A project and the workspace that it lives in: the scope of every read.

@@ -4,6 +4,8 @@
 //! version it hands out, and never follows a link. What a key means is decided in
 //! [`artifact::key`](crate::artifact::key).
 
+pub mod local;
+
 use std::fmt;
 use std::ops::Range;
 use std::time::SystemTime;
@@ -97,9 +99,10 @@ pub struct Listed {
 /// A page of objects below a prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Sorted by the bytes of the key.
+    /// Sorted by the bytes of the key. A page may hold fewer than were asked for, even none, and
+    /// still have a next one.
     pub objects: Vec<Listed>,
-    /// Where the next page begins ([`Store::list`]'s `after`), if there may be one.
+    /// Where the next page begins ([`Store::list`]'s `after`), if there may be one. Not always a key.
     pub next: Option<String>,
     /// Entries of this page's span that no client could name, or that are no regular files:
     /// left out.
@@ -109,7 +112,9 @@ pub struct Page {
 /// A page of the folders directly below a prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Folders {
-    /// Their names, without prefix and slash, sorted by bytes.
+    /// Their names, without prefix and slash, in the order in which object stores have them: by the
+    /// bytes of the name *and its slash*, so `a-b` stands before `a`. A page may hold fewer than were
+    /// asked for, even none, and still have a next one.
     pub names: Vec<String>,
     /// Where the next page begins, if there may be one.
     pub next: Option<String>,
@@ -172,7 +177,8 @@ pub trait Store: Send + Sync + 'static {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError>;
 
     /// Up to `limit` objects whose keys begin with `prefix` (plain text, not whole segments),
-    /// sorted by the key's bytes, strictly after `after` (an earlier [`Page::next`]).
+    /// sorted by the key's bytes, strictly after `after` (any key, or an earlier [`Page::next`]).
+    /// A limit of 0 counts as 1.
     ///
     /// Directory markers are no objects. Keys that break the rules of names, links and special
     /// files are counted in [`Page::skipped`]; one bad entry never fails the listing. A page costs
@@ -182,8 +188,8 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Unavailable`]. A prefix without objects is an empty page.
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError>;
 
-    /// Up to `limit` names of folders directly below `prefix` (empty or ending in `/`), sorted by
-    /// bytes, strictly after `after`.
+    /// Up to `limit` names of folders directly below `prefix` (empty or ending in `/`), in the order
+    /// of [`Folders::names`], strictly after the name `after`.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`]. A prefix without folders is an empty page.
@@ -196,6 +202,13 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// As [`stat`](Store::stat), and [`StoreError::Changed`].
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError>;
+}
+
+/// No store is ever asked for an empty range or one beyond the object: their answers differ.
+fn check_range(of: &Stat, range: &Range<u64>) -> Result<(), StoreError> {
+    let sound = range.start < range.end && range.end <= of.size;
+    debug_assert!(sound, "the range {range:?} of {} bytes", of.size);
+    if sound { Ok(()) } else { Err(StoreError::unavailable("a range outside of the object was asked for")) }
 }
 
 #[cfg(test)]

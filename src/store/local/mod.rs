@@ -1,0 +1,110 @@
+//! A directory as a store: for one machine, for demonstrations, for a folder of trials as it is.
+//!
+//! The directory is opened once and every path is resolved beneath it by the kernel, without
+//! following a symbolic link in any segment ([`root`]). Only regular files exist: links, FIFOs,
+//! sockets and devices are neither listed nor opened. A file that the service may not read does not
+//! exist either, so that what is listed can be read; listings count it as skipped.
+//!
+//! A file's validator is made of inode, size, mtime and ctime in nanoseconds. It is weak while the
+//! file is younger than two seconds, since a file system's clock may not tell two writes of the same
+//! moment apart.
+
+mod read;
+mod root;
+mod walk;
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use self::read::Buffers;
+use self::root::{Denial, Root};
+use super::{Folders, Opened, Page, Stat, Store, StoreError};
+use crate::artifact::has_sound_segments;
+
+/// How long one step on the file system (a page, a stat, a chunk) may take before the store counts as
+/// unavailable.
+const STALL_LIMIT: Duration = Duration::from_secs(60);
+
+/// A store over a directory of this machine. Linux 5.6 or newer.
+#[derive(Debug, Clone)]
+pub struct Local {
+    root: Arc<Root>,
+    buffers: Arc<Buffers>,
+}
+
+impl Local {
+    /// Opens the directory `path`, which may itself be reached through links: it is the operator's
+    /// choice. Any path the system can name will do, also one that is not UTF-8.
+    ///
+    /// # Errors
+    /// The directory is missing, is none, cannot be searched, or the kernel lacks `openat2`.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { root: Arc::new(Root::open(path)?), buffers: Arc::default() })
+    }
+}
+
+#[async_trait]
+impl Store for Local {
+    async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
+        let file = self.on_root(key.to_owned(), |root, key| root.open_file(&key)).await?;
+        Ok(file.version.stat())
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
+        let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
+        let root = Arc::clone(&self.root);
+        off_thread(move || walk::objects(&root, &prefix, after.as_deref(), limit))
+            .await?
+            .map_err(StoreError::unavailable)
+    }
+
+    async fn folders(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Folders, StoreError> {
+        let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
+        let root = Arc::clone(&self.root);
+        off_thread(move || walk::folders(&root, &prefix, after.as_deref(), limit))
+            .await?
+            .map_err(StoreError::unavailable)
+    }
+
+    async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
+        super::check_range(of, &range)?;
+        let file = self.on_root(key.to_owned(), |root, key| root.open_file(&key)).await?;
+        let stat = file.version.stat();
+        // The text of the validator names the version whether it is still weak or not.
+        if stat.size != of.size || !stat.etag.weak_eq(&of.etag) {
+            return Err(StoreError::Changed);
+        }
+        Ok(Opened { stat, body: read::stream(file, range, Arc::clone(&self.buffers)) })
+    }
+}
+
+impl Local {
+    async fn on_root<T: Send + 'static>(
+        &self,
+        key: String,
+        f: impl FnOnce(&Root, String) -> Result<T, Denial> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if !has_sound_segments(&key) {
+            return Err(StoreError::NotFound);
+        }
+        let root = Arc::clone(&self.root);
+        off_thread(move || f(&root, key)).await?.map_err(|denial| match denial {
+            Denial::Absent | Denial::Unfit => StoreError::NotFound,
+            Denial::Fault(error) => StoreError::unavailable(error),
+        })
+    }
+}
+
+/// Runs file system work where it may block, and gives up waiting when it hangs.
+async fn off_thread<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
+    match tokio::time::timeout(STALL_LIMIT, tokio::task::spawn_blocking(f)).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(StoreError::unavailable(error)),
+        Err(_) => Err(StoreError::unavailable("the file system makes no progress")),
+    }
+}

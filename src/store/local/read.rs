@@ -1,0 +1,141 @@
+//! Reading an open file in chunks, and seeing to it that it stayed what it was.
+
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream};
+use rustix::io::{Errno, ReadWriteFlags};
+
+use super::super::StoreError;
+use super::off_thread;
+use super::root::{OpenFile, Version};
+
+/// The size of a chunk: larger ones gain nothing, smaller ones cost a third more processor time.
+const CHUNK: usize = 256 * 1024;
+/// Chunks below this are allocated as they are: a small file must not hold a large buffer.
+const SMALL: usize = 32 * 1024;
+/// How many idle buffers are kept (16 MiB in all).
+const MAX_IDLE: usize = 64;
+
+/// Buffers to be used again: allocating a large one for every chunk costs more than filling it.
+#[derive(Debug, Default)]
+pub(super) struct Buffers(Mutex<Vec<Box<[u8]>>>);
+
+/// A chunk in a borrowed buffer, which goes back when the last holder of the bytes lets go.
+struct Chunk {
+    buffer: Box<[u8]>,
+    len: usize,
+    home: Arc<Buffers>,
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if self.buffer.len() == CHUNK {
+            let mut idle = self.home.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < MAX_IDLE {
+                idle.push(std::mem::take(&mut self.buffer));
+            }
+        }
+    }
+}
+
+impl Buffers {
+    /// A buffer of exactly `len` usable bytes, at most a chunk.
+    fn chunk(self: &Arc<Self>, len: usize) -> Chunk {
+        let idle = || self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let buffer = if len < SMALL {
+            vec![0; len].into_boxed_slice()
+        } else {
+            idle().unwrap_or_else(|| vec![0; CHUNK].into_boxed_slice())
+        };
+        Chunk { buffer, len, home: Arc::clone(self) }
+    }
+}
+
+struct Reader {
+    file: Arc<File>,
+    version: Version,
+    left: Range<u64>,
+    buffers: Arc<Buffers>,
+    /// Whether the file system can tell that a read would block.
+    tells: bool,
+}
+
+/// The bytes `range` of `file`, which must lie within its size.
+pub(super) fn stream(
+    file: OpenFile,
+    range: Range<u64>,
+    buffers: Arc<Buffers>,
+) -> BoxStream<'static, Result<Bytes, StoreError>> {
+    let OpenFile { file, version } = file;
+    let reader = Reader { file: Arc::new(file), version, left: range, buffers, tells: true };
+    Box::pin(stream::try_unfold(
+        reader,
+        |mut reader| async move { Ok(reader.next().await?.map(|bytes| (bytes, reader))) },
+    ))
+}
+
+impl Reader {
+    async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
+        let Range { start, end } = self.left.clone();
+        if start >= end {
+            return Ok(None);
+        }
+        let len = usize::try_from(end - start).unwrap_or(CHUNK).min(CHUNK);
+        let mut chunk = self.buffers.chunk(len);
+        self.left.start += len as u64;
+        let last = self.left.is_empty();
+
+        if self.tells && self.read_cached(&mut chunk, start) {
+            if last {
+                check_unchanged(&self.file, &self.version)?;
+            }
+            return Ok(Some(Bytes::from_owner(chunk)));
+        }
+        let (file, version) = (Arc::clone(&self.file), self.version);
+        off_thread(move || {
+            file.read_exact_at(&mut chunk.buffer[..chunk.len], start).map_err(|error| match error.kind() {
+                // The file ends before the size that it had.
+                io::ErrorKind::UnexpectedEof => StoreError::Changed,
+                _ => StoreError::unavailable(error),
+            })?;
+            if last {
+                check_unchanged(&file, &version)?;
+            }
+            Ok(Some(Bytes::from_owner(chunk)))
+        })
+        .await?
+    }
+
+    /// Fills the chunk from the page cache, without waiting for a disk: what a thread would have to
+    /// be woken for is then done at once. Whether it did.
+    fn read_cached(&mut self, chunk: &mut Chunk, from: u64) -> bool {
+        let target = &mut [IoSliceMut::new(&mut chunk.buffer[..chunk.len])];
+        match rustix::io::preadv2(&self.file, target, from, ReadWriteFlags::NOWAIT) {
+            Ok(read) => read == chunk.len,
+            Err(errno) => {
+                self.tells = matches!(errno, Errno::AGAIN | Errno::INTR);
+                false
+            }
+        }
+    }
+}
+
+/// Comes before the last chunk is handed out, so that a file that changed is never delivered whole.
+fn check_unchanged(file: &File, version: &Version) -> Result<(), StoreError> {
+    match Version::of(file) {
+        Ok(now) if now == *version => Ok(()),
+        Ok(_) => Err(StoreError::Changed),
+        Err(error) => Err(StoreError::unavailable(error)),
+    }
+}

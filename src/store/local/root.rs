@@ -1,0 +1,164 @@
+//! Opening beneath the root: the one place that touches paths.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::super::{ETag, Stat};
+
+/// A file younger than this may be written again without its times telling.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+/// The directory that everything is resolved beneath.
+#[derive(Debug)]
+pub(super) struct Root(OwnedFd);
+
+/// Why there is nothing to open.
+#[derive(Debug)]
+pub(super) enum Denial {
+    /// Nothing has this path.
+    Absent,
+    /// Something has, but it is not served: a link, a special file, a folder where a file is asked
+    /// for or the reverse, or the service may not read it.
+    Unfit,
+    /// The file system, or the process, is in trouble.
+    Fault(io::Error),
+}
+
+impl Denial {
+    fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT | Errno::INVAL | Errno::NAMETOOLONG => Self::Absent,
+            Errno::NOTDIR | Errno::ISDIR | Errno::LOOP | Errno::XDEV | Errno::ACCESS | Errno::PERM | Errno::NXIO => {
+                Self::Unfit
+            }
+            errno => Self::Fault(errno.into()),
+        }
+    }
+}
+
+/// A regular file, open for reading, and the version it was then.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    pub(super) file: File,
+    pub(super) version: Version,
+}
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Version {
+    inode: u64,
+    pub(super) size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+impl Version {
+    /// The version that `file` is now.
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        Ok(Self {
+            inode: meta.ino(),
+            size: meta.size(),
+            mtime: (meta.mtime(), meta.mtime_nsec()),
+            ctime: (meta.ctime(), meta.ctime_nsec()),
+        })
+    }
+
+    pub(super) fn stat(&self) -> Stat {
+        self.stat_at(SystemTime::now())
+    }
+
+    /// The validator is strong once the last change (ctime, which no one can set) is old enough; a
+    /// change in the future, after a step of the clock, is not.
+    fn stat_at(&self, now: SystemTime) -> Stat {
+        let nanos = |(seconds, nanos): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let opaque = format!("{:x}-{:x}-{:x}-{:x}", self.inode, self.size, nanos(self.mtime), nanos(self.ctime));
+        let settled = now.duration_since(time(self.ctime)).is_ok_and(|age| age >= SETTLED_AFTER);
+        let etag = if settled { ETag::strong(opaque) } else { ETag::weak(opaque) };
+        Stat { size: self.size, etag, modified: time(self.mtime) }
+    }
+}
+
+fn time((seconds, nanos): (i64, i64)) -> SystemTime {
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let base = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+    base.and_then(|base| base.checked_add(Duration::from_nanos(nanos.unsigned_abs()))).unwrap_or(UNIX_EPOCH)
+}
+
+impl Root {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = Self(rustix::fs::open(path, flags, Mode::empty())?);
+        match root.open_folder("") {
+            Ok(_) => Ok(root),
+            Err(Denial::Fault(error)) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "a directory as store needs openat2 (Linux 5.6)"))
+            }
+            Err(Denial::Fault(error)) => Err(error),
+            Err(_) => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+
+    /// Opens the regular file `key`. What it is gets asked before it is opened, because opening a
+    /// device may act on it; and once more afterwards, because it may have been replaced.
+    pub(super) fn open_file(&self, key: &str) -> Result<OpenFile, Denial> {
+        let probe = self.resolve(key, OFlags::PATH)?;
+        let mode = rustix::fs::fstat(&probe).map_err(Denial::of)?.st_mode;
+        if FileType::from_raw_mode(mode) != FileType::RegularFile {
+            return Err(Denial::Unfit);
+        }
+        let file = File::from(self.resolve(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
+        if !file.metadata().map_err(Denial::Fault)?.is_file() {
+            return Err(Denial::Unfit);
+        }
+        let version = Version::of(&file).map_err(Denial::Fault)?;
+        Ok(OpenFile { file, version })
+    }
+
+    /// Opens the folder `key` (empty for the root, a closing slash allowed) to read its entries.
+    pub(super) fn open_folder(&self, key: &str) -> Result<OwnedFd, Denial> {
+        self.resolve(if key.is_empty() { "." } else { key }, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)
+    }
+
+    fn resolve(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Denial> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        loop {
+            match rustix::fs::openat2(&self.0, path, flags, Mode::empty(), how) {
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                result => return result.map_err(Denial::of),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(ctime: i64) -> Version {
+        Version { inode: 255, size: 16, mtime: (1, 2), ctime: (ctime, 0) }
+    }
+
+    #[test]
+    fn a_validator_is_weak_until_the_last_change_is_two_seconds_old() {
+        let now = UNIX_EPOCH + Duration::from_secs(100);
+        for (ctime, weak) in [(0, false), (98, false), (99, true), (100, true), (101, true)] {
+            assert_eq!(version(ctime).stat_at(now).etag.is_weak(), weak, "{ctime}");
+        }
+        assert_eq!(version(1).stat_at(now).etag, ETag::strong("ff-10-3b9aca02-3b9aca00"));
+    }
+
+    #[test]
+    fn times_before_1970_and_beyond_reason() {
+        assert_eq!(time((-1, 500_000_000)), UNIX_EPOCH - Duration::from_millis(500));
+        assert_eq!(time((i64::MIN, 0)), UNIX_EPOCH);
+    }
+}

@@ -1,0 +1,331 @@
+//! Listing a directory in the order of whole keys, page by page, in constant memory.
+//!
+//! An object store sorts by the bytes of the whole key, so a folder `a` stands where `a/` sorts:
+//! after `a.txt`, before `a0`. For each folder on the way only the smallest entries after the cursor
+//! are kept, never the whole folder; a folder with more is read again from there.
+//!
+//! The files are an evaluated run's, which may want to hurt: the length of keys bounds the depth, and
+//! a page that has examined very many entries ends early with a cursor.
+
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+
+use rustix::fs::{AtFlags, Dir, FileType};
+
+use super::super::{Folders, Listed, Page};
+use super::root::{Denial, Root};
+use crate::artifact::has_sound_segments;
+
+/// The longest key, in bytes: the longest name, and as much again for what a layout puts before it.
+const MAX_KEY_BYTES: usize = 2048;
+/// The most entries kept of one folder.
+const MAX_BATCH: usize = 1000;
+/// After so many examined entries a page ends, as soon as it has come forward.
+const MAX_EXAMINED: usize = 200_000;
+/// After so many folders without objects a page of folders ends.
+const MAX_EMPTY_FOLDERS: usize = 1000;
+
+/// Ends a cursor that stands behind everything in a folder. No key has an empty segment.
+const BEHIND: &str = "//";
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    /// The name as it sorts: a folder's ends in a slash. Not always UTF-8.
+    sort: Vec<u8>,
+    kind: EntryKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum EntryKind {
+    File,
+    Folder,
+    /// A link, a special file, or a name that breaks the rules.
+    Unfit,
+}
+
+/// The part of a folder that is worked through next.
+struct Frame {
+    /// The folder's key, empty or ending in a slash.
+    folder: String,
+    /// What names must begin with.
+    base: String,
+    batch: VecDeque<Entry>,
+    /// Where to go on reading the folder when the batch is used up.
+    resume: Option<Vec<u8>>,
+}
+
+/// What to keep when a folder is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    All,
+    Folders,
+}
+
+/// [`Store::list`](crate::store::Store::list).
+pub(super) fn objects(root: &Root, prefix: &str, after: Option<&str>, limit: usize) -> io::Result<Page> {
+    let limit = limit.max(1);
+    let mut page = Page::default();
+    let (folder, base) = prefix.rsplit_once('/').map_or(("", prefix), |(folder, base)| (folder, base));
+    let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+    let Some(floor) = relative(&folder, prefix, after) else {
+        return Ok(page);
+    };
+    let mut walk = Walk { root, batch: limit.min(MAX_BATCH) + 1, examined: 0, skipped: 0 };
+    let mut stack = Vec::from_iter(walk.enter(folder, base, floor)?);
+    while let Some(frame) = stack.last_mut() {
+        let Some(entry) = frame.batch.pop_front() else {
+            match frame.resume.take() {
+                None => drop(stack.pop()),
+                Some(floor) => match frame.cursor(&floor) {
+                    Some(cursor) if walk.examined >= MAX_EXAMINED => {
+                        page.next = Some(cursor);
+                        break;
+                    }
+                    _ => walk.refill(frame, &floor, Keep::All)?,
+                },
+            }
+            continue;
+        };
+        let (kind, Some(key)) = (entry.kind, frame.key(&entry)) else {
+            walk.skipped += 1;
+            continue;
+        };
+        match kind {
+            EntryKind::Unfit => walk.skipped += 1,
+            EntryKind::Folder => {
+                let floor = after.and_then(|after| after.strip_prefix(key.as_str()));
+                stack.extend(walk.enter(key, "", floor)?);
+            }
+            EntryKind::File => match root.open_file(&key) {
+                Ok(file) => page.objects.push(Listed { key, stat: file.version.stat() }),
+                Err(Denial::Absent) => {}
+                Err(Denial::Unfit) => walk.skipped += 1,
+                Err(Denial::Fault(error)) => walk.fault(error)?,
+            },
+        }
+        if page.objects.len() >= limit {
+            if stack.iter().any(|frame| !frame.batch.is_empty() || frame.resume.is_some()) {
+                page.next = page.objects.last().map(|last| last.key.clone());
+            }
+            break;
+        }
+    }
+    page.skipped = walk.skipped;
+    Ok(page)
+}
+
+/// [`Store::folders`](crate::store::Store::folders). A folder without any object is none, as in an
+/// object store.
+pub(super) fn folders(root: &Root, prefix: &str, after: Option<&str>, limit: usize) -> io::Result<Folders> {
+    let limit = limit.max(1);
+    let mut page = Folders::default();
+    let mut walk = Walk { root, batch: limit.min(MAX_BATCH) + 1, examined: 0, skipped: 0 };
+    let mut frame = Frame::new(prefix.to_owned(), "");
+    let mut empty = 0;
+    frame.resume = Some(after.map_or_else(Vec::new, |name| format!("{name}{BEHIND}").into_bytes()));
+    while let Some(floor) = frame.resume.take() {
+        walk.refill(&mut frame, &floor, Keep::Folders)?;
+        while let Some(entry) = frame.batch.pop_front() {
+            let Some(key) = frame.key(&entry) else { continue };
+            let name = &key[prefix.len()..key.len() - 1];
+            let first = objects(root, &key, None, 1)?;
+            if first.objects.is_empty() && first.next.is_none() {
+                empty += 1;
+            } else {
+                page.names.push(name.to_owned());
+            }
+            if page.names.len() >= limit || empty >= MAX_EMPTY_FOLDERS {
+                if !frame.batch.is_empty() || frame.resume.is_some() {
+                    page.next = Some(name.to_owned());
+                }
+                return Ok(page);
+            }
+        }
+    }
+    Ok(page)
+}
+
+/// The cursor seen from `folder`, in which all keys with `prefix` lie: `Some(None)` before its first
+/// entry, `None` when nothing with the prefix comes after it.
+#[expect(clippy::option_option, reason = "no cursor and nothing left are different answers")]
+fn relative<'a>(folder: &str, prefix: &str, after: Option<&'a str>) -> Option<Option<&'a str>> {
+    match after {
+        None => Some(None),
+        Some(after) => match after.strip_prefix(folder) {
+            Some(rest) => Some(Some(rest)),
+            None if after < prefix => Some(None),
+            None => None,
+        },
+    }
+}
+
+/// Whether anything of an entry comes after the cursor `floor`.
+fn comes_after(sort: &[u8], kind: EntryKind, floor: &[u8]) -> bool {
+    match floor.strip_prefix(sort) {
+        Some(inside) if kind == EntryKind::Folder => !inside.starts_with(b"/"),
+        _ => sort > floor,
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Root,
+    batch: usize,
+    examined: usize,
+    skipped: u64,
+}
+
+impl Walk<'_> {
+    /// The first frame of a folder, or none (and a count) if it cannot be read.
+    fn enter(&mut self, folder: String, base: &str, floor: Option<&str>) -> io::Result<Option<Frame>> {
+        let mut frame = Frame::new(folder, base);
+        self.refill(&mut frame, floor.unwrap_or_default().as_bytes(), Keep::All)?;
+        Ok(Some(frame).filter(|frame| !frame.batch.is_empty()))
+    }
+
+    /// Reads the frame's folder for its smallest entries after `floor`.
+    fn refill(&mut self, frame: &mut Frame, floor: &[u8], keep: Keep) -> io::Result<()> {
+        frame.batch.clear();
+        if !frame.folder.is_empty() && !has_sound_segments(frame.folder.trim_end_matches('/')) {
+            return Ok(());
+        }
+        let read = self
+            .root
+            .open_folder(&frame.folder)
+            .and_then(|fd| self.smallest(fd, frame, floor, keep).map_err(|errno| Denial::Fault(errno.into())));
+        match read {
+            Ok(()) | Err(Denial::Absent) => Ok(()),
+            Err(Denial::Unfit) => {
+                self.skipped += u64::from(keep == Keep::All);
+                Ok(())
+            }
+            Err(Denial::Fault(error)) => self.fault(error),
+        }
+    }
+
+    fn smallest(
+        &mut self,
+        folder: std::os::fd::OwnedFd,
+        frame: &mut Frame,
+        floor: &[u8],
+        keep: Keep,
+    ) -> rustix::io::Result<()> {
+        let mut smallest = BinaryHeap::with_capacity(self.batch + 1);
+        let mut sort = Vec::with_capacity(256);
+        let mut more = false;
+        let mut dir = Dir::new(folder)?;
+        while let Some(found) = dir.read() {
+            let found = found?;
+            let name = found.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            self.examined += 1;
+            let mut file_type = found.file_type();
+            if file_type == FileType::Unknown {
+                match rustix::fs::statat(dir.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => file_type = FileType::from_raw_mode(stat.st_mode),
+                    Err(_) => continue,
+                }
+            }
+            sort.clear();
+            sort.extend_from_slice(name.to_bytes());
+            let kind = match file_type {
+                FileType::RegularFile => EntryKind::File,
+                FileType::Directory => EntryKind::Folder,
+                _ => EntryKind::Unfit,
+            };
+            if kind == EntryKind::Folder {
+                sort.push(b'/');
+            } else if keep == Keep::Folders {
+                continue;
+            }
+            let full = smallest.len() >= self.batch;
+            let too_large = full && smallest.peek().is_some_and(|largest: &Entry| largest.sort <= sort);
+            if !sort.starts_with(frame.base.as_bytes()) || !comes_after(&sort, kind, floor) {
+                continue;
+            }
+            more |= full;
+            if too_large {
+                continue;
+            }
+            if full {
+                smallest.pop();
+            }
+            smallest.push(Entry { sort: sort.clone(), kind });
+        }
+        frame.batch = smallest.into_sorted_vec().into();
+        frame.resume = frame.batch.back().filter(|_| more).map(|last| {
+            let mut resume = last.sort.clone();
+            if last.kind == EntryKind::Folder {
+                resume.push(b'/');
+            }
+            resume
+        });
+        Ok(())
+    }
+
+    /// Trouble with one entry is counted; trouble of the whole process ends the listing.
+    fn fault(&mut self, error: io::Error) -> io::Result<()> {
+        use rustix::io::Errno;
+        match Errno::from_io_error(&error) {
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => Err(error),
+            _ => {
+                self.skipped += 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Frame {
+    fn new(folder: String, base: &str) -> Self {
+        Self { folder, base: base.to_owned(), batch: VecDeque::new(), resume: None }
+    }
+
+    /// The entry's key (a folder's ends in a slash), if it has a legal one.
+    fn key(&self, entry: &Entry) -> Option<String> {
+        let name = std::str::from_utf8(&entry.sort).ok()?;
+        let legal = has_sound_segments(name.strip_suffix('/').unwrap_or(name))
+            && self.folder.len() + name.len() <= MAX_KEY_BYTES;
+        legal.then(|| format!("{}{name}", self.folder))
+    }
+
+    /// The cursor that stands where this folder would be read on, if it can be written as text.
+    fn cursor(&self, resume: &[u8]) -> Option<String> {
+        std::str::from_utf8(resume).ok().map(|resume| format!("{}{resume}", self.folder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_a_cursor() {
+        use EntryKind::{File, Folder};
+        for (sort, kind, floor, expected) in [
+            ("a", File, "", true),
+            ("a", File, "a", false),
+            ("b", File, "a", true),
+            ("a", File, "a/b", false),
+            ("a.txt", File, "a/b", false),
+            ("a0", File, "a/b", true),
+            ("a/", Folder, "a", true),
+            ("a/", Folder, "a.txt", true),
+            ("a/", Folder, "a/b", true),
+            ("a/", Folder, "a//", false),
+            ("a/", Folder, "a0", false),
+            ("b/", Folder, "a//", true),
+        ] {
+            assert_eq!(comes_after(sort.as_bytes(), kind, floor.as_bytes()), expected, "{sort} after {floor}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_seen_from_the_folder_of_the_prefix() {
+        assert_eq!(relative("t/", "t/a", None), Some(None));
+        assert_eq!(relative("t/", "t/a", Some("t/a/b")), Some(Some("a/b")));
+        assert_eq!(relative("t/", "t/a", Some("s")), Some(None));
+        assert_eq!(relative("t/", "t/a", Some("u")), None);
+    }
+}
