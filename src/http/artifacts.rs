@@ -119,14 +119,14 @@ async fn content(
             Verdict::Whole => None,
             Verdict::Part(range) => Some(range),
         };
-        let head = head_of(&name, stat, disposition, range.as_ref());
+        let (status, content_headers) = head_of(&name, stat, disposition, range.as_ref());
         if method == Method::HEAD {
-            return Ok((head, Body::empty()).into_response());
+            return Ok((status, content_headers, Body::empty()).into_response());
         }
         let size = stat.size;
         let read = front.reads.reserve(&who, &found, Channel::Http, request_id.as_str()).await?;
         match read.stream(range.unwrap_or(0..size)).await {
-            Ok(stream) => return Ok((head, Body::new(StreamBody(stream))).into_response()),
+            Ok(stream) => return Ok((status, content_headers, Body::new(StreamBody(stream))).into_response()),
             Err(error) if *error.kind() == Kind::ArtifactChanged && attempt < CHANGED_RETRIES => attempt += 1,
             Err(error) => return Err(error.into()),
         }

@@ -1,0 +1,407 @@
+//! Every setting: what it means, its unit, its default, its bounds.
+//!
+//! Settings come from a TOML file, then from the environment: `ARTIFACTD_LEDGER__URL` sets `url` of
+//! `[ledger]`, and a value is read as TOML where it is valid TOML, else as text. A setting that does
+//! not exist is an error in both, so that a misspelt one never goes unnoticed.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Deserializer, de};
+use toml::{Table, Value};
+
+use crate::artifact::ProjectId;
+use crate::artifact::key::Layout;
+use crate::bytesize::ByteSize;
+use crate::ledger::{Allowance, Rules};
+use crate::read::Timing;
+
+/// The prefix of settings in the environment.
+pub const ENVIRONMENT_PREFIX: &str = "ARTIFACTD_";
+
+/// All settings.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where to listen. Default `127.0.0.1:8080`; port 0 takes a free one.
+    #[serde(default = "listen")]
+    pub listen: SocketAddr,
+    /// How clients reach the service, such as `https://artifacts.example.com`. Its host is allowed
+    /// in the `Host` header of MCP requests.
+    #[serde(default)]
+    pub public_url: Option<url::Url>,
+    /// Where the artifacts are.
+    pub store: StoreConfig,
+    /// Where the account books are.
+    pub ledger: LedgerConfig,
+    /// What projects may download.
+    #[serde(default)]
+    pub quota: QuotaConfig,
+    /// Who may ask.
+    pub access: AccessConfig,
+    /// Which names the service answers to.
+    #[serde(default)]
+    pub http: HttpConfig,
+    /// Bounds on what clients can tie up.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What is logged, and how.
+    #[serde(default)]
+    pub log: LogConfig,
+}
+
+/// `[store]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreConfig {
+    /// `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, `file:///directory` or
+    /// `memory:///`. Credentials come from the provider's usual environment variables.
+    pub url: String,
+    /// Where artifacts lie below it. Default `{project}/{trial}/`, or `{trial}/` with
+    /// `single_project`.
+    #[serde(default)]
+    pub layout: Option<String>,
+    /// Serve this project alone; then the layout need not name it.
+    #[serde(default)]
+    pub single_project: Option<ProjectId>,
+}
+
+/// `[ledger]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerConfig {
+    /// `embedded:///path/ledger.db`: one node, durable on its disk.
+    pub url: String,
+    /// How long a lease lives after its last renewal, s; 1 to 3600, default 30.
+    #[serde(default = "lease_seconds")]
+    pub lease_seconds: u64,
+    /// The most that one grant lets out ahead of the books, bytes; 64 KiB to 1 GiB, default 8 MiB.
+    #[serde(default = "credit")]
+    pub credit: ByteSize,
+}
+
+/// `[quota]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QuotaConfig {
+    /// What a project may download a day, bytes, or `unlimited`. Default 50 GiB.
+    #[serde(deserialize_with = "allowance")]
+    pub daily_bytes: Allowance,
+    /// The zone whose midnight begins a day, an IANA name. Default `UTC`.
+    pub reset_zone: String,
+}
+
+/// `[access]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessConfig {
+    /// The key file, as `artifactd keys` writes it.
+    pub keys_file: PathBuf,
+}
+
+/// `[http]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpConfig {
+    /// Hosts that MCP requests may name, besides loopback and the host of `public_url`.
+    pub allowed_hosts: Vec<String>,
+    /// Origins that browsers may send MCP requests from, such as `https://app.example.com`,
+    /// besides loopback and the origin of `public_url`.
+    pub allowed_origins: Vec<String>,
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Open connections; further ones wait to be accepted. 1 to 1,000,000, default 4096.
+    pub connections: usize,
+    /// How long a request's head may take to arrive, s; 1 to 600, default 15.
+    pub head_seconds: u64,
+    /// A request's head, bytes; 8 KiB to 1 MiB, default 64 KiB.
+    pub head_bytes: ByteSize,
+    /// An MCP request's body, bytes; 1 KiB to 16 MiB, default 256 KiB.
+    pub mcp_body_bytes: ByteSize,
+    /// A client that takes nothing for so long is cut, s; 1 to 3600, default 60.
+    pub stall_seconds: u64,
+    /// How long a request waits for its admission by the ledger, s; 1 to 60, default 2.
+    pub admission_seconds: u64,
+    /// How long running answers may go on when the service stops, s; 0 to 3600, default 30.
+    pub drain_seconds: u64,
+}
+
+/// `[log]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogConfig {
+    /// Which lines, as `tracing` filters are written. Default `info`.
+    pub filter: String,
+    /// How they look. Default `text`.
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Why settings are not settings.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// What is written is not a set of settings.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Config {
+    /// Reads the file, if one is named, and then `environment`; checks every bound.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the setting and its rule.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let mut table = match file {
+            None => Table::new(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+                text.parse().map_err(|error| ConfigError::Invalid(format!("{}: {error}", path.display())))?
+            }
+        };
+        for (name, value) in environment {
+            if let Some(setting) = name.strip_prefix(ENVIRONMENT_PREFIX) {
+                set(&mut table, &setting.to_ascii_lowercase(), &value)
+                    .ok_or_else(|| ConfigError::Invalid(format!("{name} sets a whole section or a part of a value")))?;
+            }
+        }
+        let config: Self = table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid(error.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The bounds that types do not say.
+    fn check(&self) -> Result<(), ConfigError> {
+        let limits = &self.limits;
+        for (name, value, least, most) in [
+            ("ledger.lease_seconds", self.ledger.lease_seconds, 1, 3600),
+            ("ledger.credit", self.ledger.credit.bytes(), 64 << 10, 1 << 30),
+            ("limits.connections", limits.connections as u64, 1, 1_000_000),
+            ("limits.head_seconds", limits.head_seconds, 1, 600),
+            ("limits.head_bytes", limits.head_bytes.bytes(), 8 << 10, 1 << 20),
+            ("limits.mcp_body_bytes", limits.mcp_body_bytes.bytes(), 1 << 10, 16 << 20),
+            ("limits.stall_seconds", limits.stall_seconds, 1, 3600),
+            ("limits.admission_seconds", limits.admission_seconds, 1, 60),
+            ("limits.drain_seconds", limits.drain_seconds, 0, 3600),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(ConfigError::Invalid(format!("{name} is {value}; it is from {least} to {most}")));
+            }
+        }
+        self.zone()?;
+        Ok(())
+    }
+
+    /// The layout of keys below the store's own prefix.
+    ///
+    /// # Errors
+    /// [`ConfigError`] says which rule the template breaks.
+    pub fn layout(&self, prefix: &str) -> Result<Layout, ConfigError> {
+        let alone = self.store.single_project.is_some();
+        let default = if alone { "{trial}/" } else { "{project}/{trial}/" };
+        let template = self.store.layout.as_deref().unwrap_or(default);
+        Layout::parse(prefix, template, alone).map_err(|error| ConfigError::Invalid(format!("store.layout: {error}")))
+    }
+
+    /// The zone of the budget day.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is no such zone.
+    pub fn zone(&self) -> Result<TimeZone, ConfigError> {
+        TimeZone::get(&self.quota.reset_zone).map_err(|error| {
+            ConfigError::Invalid(format!("quota.reset_zone: {error}; it is an IANA name such as Europe/Berlin"))
+        })
+    }
+
+    /// The ledger's rules.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        let defaults = Rules::default();
+        let lease_ms = self.ledger.lease_seconds * 1000;
+        Rules {
+            lease_ms,
+            // Tombstones outlive every settle that would still be believed.
+            tombstone_ms: defaults.tombstone_ms.max(lease_ms + defaults.unreserved_ms + 30_000),
+            credit_bytes: self.ledger.credit.bytes(),
+            ..defaults
+        }
+    }
+
+    /// How long reads wait for what.
+    #[must_use]
+    pub fn timing(&self) -> Timing {
+        Timing {
+            admission_ms: self.limits.admission_seconds * 1000,
+            stall_ms: self.limits.stall_seconds * 1000,
+            ..Timing::default()
+        }
+    }
+}
+
+/// Sets `a__b` to what the environment says. `None` if a part of the path is no section.
+fn set(table: &mut Table, path: &str, value: &str) -> Option<()> {
+    match path.split_once("__") {
+        Some((section, rest)) => {
+            let inner = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+            set(inner.as_table_mut()?, rest, value)
+        }
+        None => {
+            let parsed = format!("v = {value}").parse::<Table>().ok().and_then(|mut t| t.remove("v"));
+            table.insert(path.to_owned(), parsed.unwrap_or_else(|| Value::String(value.to_owned())));
+            Some(())
+        }
+    }
+}
+
+fn allowance<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Allowance, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    if value.as_str() == Some("unlimited") {
+        return Ok(Allowance::Unlimited);
+    }
+    ByteSize::deserialize(value).map(|size| Allowance::Bytes(size.bytes())).map_err(de::Error::custom)
+}
+
+fn listen() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 8080))
+}
+
+const fn lease_seconds() -> u64 {
+    30
+}
+
+fn credit() -> ByteSize {
+    size(8 << 20)
+}
+
+fn size(bytes: u64) -> ByteSize {
+    ByteSize::new(bytes).expect("a default is within bounds")
+}
+
+impl Default for QuotaConfig {
+    fn default() -> Self {
+        Self { daily_bytes: Allowance::Bytes(50 << 30), reset_zone: "UTC".into() }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            head_seconds: 15,
+            head_bytes: size(64 << 10),
+            mcp_body_bytes: size(256 << 10),
+            stall_seconds: 60,
+            admission_seconds: 2,
+            drain_seconds: 30,
+        }
+    }
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { filter: "info".into(), format: LogFormat::Text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: &str = r#"
+        [store]
+        url = "file:///data"
+        [ledger]
+        url = "embedded:///ledger.db"
+        [access]
+        keys_file = "keys.toml"
+    "#;
+
+    fn load(toml: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let file = tempfile::NamedTempFile::new().expect("scratch file");
+        std::fs::write(file.path(), toml).expect("written");
+        let pairs = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::load(Some(file.path()), pairs)
+    }
+
+    #[test]
+    fn defaults_are_what_the_documentation_says() {
+        let config = load(LEAST, &[]).expect("valid");
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(config.quota.daily_bytes, Allowance::Bytes(50 << 30));
+        assert_eq!(config.rules().lease_ms, 30_000);
+        assert_eq!(config.rules().credit_bytes, 8 << 20);
+        assert!(config.layout("").is_ok());
+    }
+
+    #[test]
+    fn the_environment_comes_after_the_file() {
+        let config = load(
+            LEAST,
+            &[
+                ("ARTIFACTD_LISTEN", "127.0.0.1:9"),
+                ("ARTIFACTD_QUOTA__DAILY_BYTES", "1 MiB"),
+                ("ARTIFACTD_LEDGER__LEASE_SECONDS", "7"),
+                ("ARTIFACTD_HTTP__ALLOWED_HOSTS", "[\"a.example\"]"),
+                ("ARTIFACTD_LOG__FORMAT", "json"),
+                ("OTHER", "x"),
+            ],
+        )
+        .expect("valid");
+        assert_eq!(config.listen.port(), 9);
+        assert_eq!(config.quota.daily_bytes, Allowance::Bytes(1 << 20));
+        assert_eq!(config.ledger.lease_seconds, 7);
+        assert_eq!(config.http.allowed_hosts, ["a.example"]);
+        assert_eq!(config.log.format, LogFormat::Json);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (toml, environment, words) in [
+            ("", &[][..], "store"),
+            (&format!("{LEAST}\n[quota]\ndaily = 3"), &[], "daily"),
+            (&format!("{LEAST}\n[quota]\ndaily_bytes = \"lots\""), &[], "amount of bytes"),
+            (&format!("{LEAST}\n[quota]\nreset_zone = \"Mars/Olympus\""), &[], "reset_zone"),
+            (&format!("{LEAST}\n[limits]\nconnections = 0"), &[], "limits.connections is 0"),
+            (LEAST, &[("ARTIFACTD_LEDGER__CREDIT", "1")], "ledger.credit is 1"),
+            (LEAST, &[("ARTIFACTD_NOPE", "1")], "nope"),
+            (LEAST, &[("ARTIFACTD_LISTEN__X", "1")], "expected"),
+            ("listen = ", &[], "TOML"),
+        ] {
+            let error = load(toml, environment).expect_err(words).to_string();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_layout_follows_single_project() {
+        let alone = LEAST.replace("[ledger]", "single_project = \"p\"\n[ledger]");
+        assert!(load(&alone, &[]).expect("valid").layout("").is_ok());
+        let config = load(&LEAST.replace("[ledger]", "layout = \"{trial}/\"\n[ledger]"), &[]).expect("valid");
+        assert!(config.layout("").expect_err("refused").to_string().contains("store.layout"));
+    }
+}

@@ -1,0 +1,195 @@
+//! Wires the adapters into the service, listens, drains, stops.
+
+mod connect;
+mod io;
+
+use std::io::Result as IoResult;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::access::Authenticator;
+use crate::artifact::key::Layout;
+use crate::catalog::Catalog;
+use crate::config::{Config, Limits};
+use crate::http::{self, Front};
+use crate::ledger::Ledger;
+use crate::listing::Listing;
+use crate::mcp;
+use crate::quota::Quota;
+use crate::read::Reads;
+use crate::store::Store;
+
+pub use connect::{ConnectError, connect};
+
+/// How often silent projects are looked through for leases that ran out.
+const SWEEP: Duration = Duration::from_secs(5);
+/// How long settles may take once everything else has stopped.
+const LAST_SETTLES: Duration = Duration::from_secs(10);
+
+/// What the service stands on.
+pub struct Adapters {
+    /// Where the objects are.
+    pub store: Arc<dyn Store>,
+    /// Where artifacts lie in it.
+    pub layout: Layout,
+    /// The account books.
+    pub ledger: Arc<dyn Ledger>,
+    /// Who may ask.
+    pub access: Arc<dyn Authenticator>,
+}
+
+/// The service, ready to take connections.
+pub struct Server {
+    routes: Router,
+    ledger: Arc<dyn Ledger>,
+    tracker: TaskTracker,
+    draining: CancellationToken,
+    limits: Limits,
+}
+
+impl Server {
+    /// Wires `adapters` as `config` says.
+    #[must_use]
+    pub fn new(adapters: Adapters, config: &Config) -> Self {
+        let Adapters { store, layout, ledger, access } = adapters;
+        let (tracker, draining) = (TaskTracker::new(), CancellationToken::new());
+        let catalog = Arc::new(Catalog::new(store, layout));
+        let listing = Arc::new(Listing::new(Arc::clone(&catalog)));
+        let reads = Arc::new(Reads::new(catalog, Arc::clone(&ledger), tracker.clone(), config.timing()));
+        let quota = Arc::new(Quota::new(Arc::clone(&ledger), config.quota.reset_zone.clone()));
+        let agents = mcp::router(mcp::Front::new(Arc::clone(&access), Arc::clone(&listing), Arc::clone(&reads), config));
+        let people = http::router(Arc::new(Front { access, listing, reads, quota, draining: draining.clone() }));
+        let routes = http::around(people.merge(agents), draining.clone());
+        Self { routes, ledger, tracker, draining, limits: config.limits.clone() }
+    }
+
+    /// Serves `listener` until `stop`; then lets running answers finish within the drain time, cuts
+    /// the rest, and returns when everything is settled.
+    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
+        let sweeper = tokio::spawn(sweep(Arc::clone(&self.ledger)));
+        let graceful = GracefulShutdown::new();
+        let places = Arc::new(Semaphore::new(self.limits.connections));
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = accept(&listener, &places) => accepted,
+                Some(_) = connections.join_next() => continue,
+                () = stop.cancelled() => break,
+            };
+            match accepted {
+                Ok((stream, place)) => {
+                    let connection = self.connection(stream, graceful.watcher());
+                    connections.spawn(async move {
+                        connection.await;
+                        drop(place);
+                    });
+                }
+                // Out of descriptors, most often: nothing helps but to wait for some to close.
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+        drop(listener);
+        self.draining.cancel();
+        tracing::info!(connections = connections.len(), "stopping");
+        let drain = Duration::from_secs(self.limits.drain_seconds);
+        if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
+            tracing::warn!("the drain time is over: open answers are cut");
+        }
+        connections.shutdown().await;
+        sweeper.abort();
+        self.tracker.close();
+        if tokio::time::timeout(LAST_SETTLES, self.tracker.wait()).await.is_err() {
+            tracing::error!(unsettled = self.tracker.len(), "the ledger took no more settles: their leases will expire");
+        }
+    }
+
+    fn connection(&self, stream: TcpStream, watcher: Watcher) -> impl Future<Output = ()> + use<> {
+        let mut http1 = hyper::server::conn::http1::Builder::new();
+        http1
+            .timer(TokioTimer::new())
+            .header_read_timeout(Duration::from_secs(self.limits.head_seconds))
+            .max_buf_size(usize::try_from(self.limits.head_bytes.bytes()).unwrap_or(usize::MAX));
+        let service = TowerToHyperService::new(self.routes.clone());
+        let patience = Duration::from_secs(self.limits.stall_seconds);
+        async move {
+            // A head that goes out before its body must not wait for the peer's delayed ACK.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "cannot set TCP_NODELAY");
+            }
+            let io = TokioIo::new(io::Impatient::new(stream, patience));
+            if let Err(error) = watcher.watch(http1.serve_connection(io, service)).await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        }
+    }
+}
+
+async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> IoResult<(TcpStream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.expect("the semaphore is never closed");
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, place))
+}
+
+async fn sweep(ledger: Arc<dyn Ledger>) {
+    let batch = ledger.rules().sweep_batch;
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        loop {
+            match ledger.sweep().await {
+                Ok(swept) if swept.reply >= batch => {}
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot look for leases that ran out");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Serves as `config` says until SIGTERM or SIGINT; `ready` is told the address once it listens.
+///
+/// # Errors
+/// [`ConnectError`] says which part cannot start, and why.
+pub async fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
+    let stop = stop_signal().map_err(|source| ConnectError::Listen { address: config.listen, source })?;
+    let adapters = connect(&config).await?;
+    let listen = |source| ConnectError::Listen { address: config.listen, source };
+    let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let server = Server::new(adapters, &config);
+    tracing::info!(%address, "listening");
+    ready(address);
+    server.serve(listener, stop).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn stop_signal() -> IoResult<CancellationToken> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        told.cancel();
+    });
+    Ok(stop)
+}
