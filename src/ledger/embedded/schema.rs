@@ -1,0 +1,168 @@
+//! The ledger's file: opening it, owning it, its tables.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::OpenError;
+
+/// Stored in the file as `user_version`. A new version comes with a step that brings an old file up.
+const VERSION: i64 = 1;
+
+/// What an empty file that belongs to nobody has as its `application_id`.
+const NO_APPLICATION: i64 = 0;
+/// Marks a file as a ledger: "artl".
+const APPLICATION: i64 = 0x6172_746c;
+
+/// Statements that are kept prepared: more than the book has.
+const STATEMENTS: usize = 64;
+
+/// A write-ahead log larger than this is cut back after a checkpoint, bytes.
+const LOG_LIMIT: i64 = 64 << 20;
+
+/// Every table is keyed by what it is looked up by, so that a call touches few pages. A lease is a
+/// record with a deadline; every other record has a last moment.
+const TABLES: &str = "
+CREATE TABLE record (
+    id         BLOB    NOT NULL,
+    project    TEXT    NOT NULL,
+    day        TEXT    NOT NULL,
+    size       INTEGER NOT NULL,
+    state      TEXT    NOT NULL,
+    amount     INTEGER NOT NULL,           -- the grant, or what was charged
+    deadline   INTEGER,
+    until      INTEGER,
+    key_id     TEXT,                       -- a lease's context
+    channel    TEXT,
+    trial      TEXT,
+    artifact   TEXT,
+    request_id TEXT,
+    reason     TEXT,                       -- why and by what a reservation was refused
+    bound      INTEGER,
+    used       INTEGER,
+    reserved   INTEGER,
+    resets_at  INTEGER,
+    retry_at   INTEGER,
+    PRIMARY KEY (id, project)
+) WITHOUT ROWID;
+CREATE INDEX record_of_day ON record (project, day, deadline, id) WHERE deadline IS NOT NULL;
+CREATE INDEX record_due ON record (deadline, project, id) WHERE deadline IS NOT NULL;
+CREATE INDEX record_over ON record (until) WHERE until IS NOT NULL;
+
+CREATE TABLE account (
+    project    TEXT    NOT NULL,
+    day        TEXT    NOT NULL,
+    used       INTEGER NOT NULL,
+    reserved   INTEGER NOT NULL,
+    open       INTEGER NOT NULL,
+    refused    INTEGER NOT NULL,
+    lines      INTEGER NOT NULL,
+    counted    INTEGER NOT NULL,
+    PRIMARY KEY (project, day)
+) WITHOUT ROWID;
+CREATE INDEX account_day ON account (day);
+
+CREATE TABLE line (
+    project    TEXT    NOT NULL,
+    day        TEXT    NOT NULL,
+    sequence   INTEGER NOT NULL,
+    at         INTEGER NOT NULL,
+    id         TEXT    NOT NULL,
+    key_id     TEXT    NOT NULL,
+    channel    TEXT,
+    trial      TEXT,
+    artifact   TEXT,
+    request_id TEXT,
+    reason     TEXT,                       -- of an adjustment
+    hour       INTEGER,                    -- of a rolled-up line
+    size       INTEGER NOT NULL,
+    charged    INTEGER NOT NULL,
+    outcome    TEXT    NOT NULL,
+    count      INTEGER NOT NULL,
+    PRIMARY KEY (project, day, sequence)
+) WITHOUT ROWID;
+CREATE INDEX line_trial ON line (project, day, trial, sequence) WHERE trial IS NOT NULL;
+CREATE UNIQUE INDEX line_hour ON line (project, day, hour, key_id, channel, outcome) WHERE hour IS NOT NULL;
+
+CREATE TABLE exception (
+    project    TEXT    NOT NULL PRIMARY KEY,
+    allowance  INTEGER,                    -- NULL: unlimited
+    until      INTEGER,
+    set_by     TEXT    NOT NULL,
+    reason     TEXT    NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE adjustment (
+    project    TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    day        TEXT    NOT NULL,
+    applied    INTEGER NOT NULL,
+    PRIMARY KEY (project, id)
+) WITHOUT ROWID;
+CREATE INDEX adjustment_day ON adjustment (day);
+";
+
+/// Opens the file, makes it this process's own, and creates the tables in an empty one.
+pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_CREATE;
+    let connection = connect(path, flags)?;
+    match (pragma(&connection, "application_id")?, pragma(&connection, "user_version")?) {
+        (NO_APPLICATION, 0) if is_empty(&connection)? => create(&connection)?,
+        (APPLICATION, VERSION) => {}
+        (APPLICATION, version) => return Err(OpenError::Version(version)),
+        _ => return Err(OpenError::Foreign),
+    }
+    Ok(connection)
+}
+
+/// Opens the file once more after a failure. A file that has gone is an error: books that were
+/// there a moment ago do not begin anew.
+pub(super) fn reopen(path: &Path) -> Result<Connection, OpenError> {
+    let connection = connect(path, OpenFlags::empty())?;
+    match (pragma(&connection, "application_id")?, pragma(&connection, "user_version")?) {
+        (APPLICATION, VERSION) => Ok(connection),
+        _ => Err(OpenError::Foreign),
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Before anything is read, so that the file's lock is taken at once and kept until it is closed.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // An answered call is on the disk.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
+    // Taking the write lock tells at once whether the file is ours and writable.
+    connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
+    Ok(connection)
+}
+
+fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE;\n{TABLES}\nPRAGMA application_id = {APPLICATION};\nPRAGMA user_version = {VERSION};\nCOMMIT;"
+    ))
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
+}
+
+fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Owned,
+            Some(ErrorCode::NotADatabase) => Self::Foreign,
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly,
+            _ => Self::Storage(error),
+        }
+    }
+}

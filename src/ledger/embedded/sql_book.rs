@@ -1,0 +1,366 @@
+//! The book in SQLite tables: one statement per question.
+
+use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
+
+use super::columns::{Whole, unreadable};
+use crate::artifact::ProjectId;
+use crate::ledger::book::{Account, Book, Record, Refused, RollKey, State, Totals};
+use crate::ledger::{
+    Allowance, AuditFilter, Context, Day, Entry, LedgerTime, Override, ReservationId, Subject, Verification,
+};
+
+/// The tables inside the transaction that is open on the connection.
+pub(super) struct SqlBook<'c>(pub(super) &'c Connection);
+
+impl SqlBook<'_> {
+    fn run(&self, sql: &str, params: impl Params) -> rusqlite::Result<()> {
+        self.0.prepare_cached(sql)?.execute(params).map(|_| ())
+    }
+
+    fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        self.0.prepare_cached(sql)?.query_row(params, read)
+    }
+
+    fn many<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Vec<T>> {
+        self.0.prepare_cached(sql)?.query_map(params, read)?.collect()
+    }
+}
+
+/// A row bound as SQLite counts.
+fn bound(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+fn whole(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+    row.get::<_, Whole>(column).map(|Whole(number)| number)
+}
+
+fn read_context(row: &Row<'_>) -> rusqlite::Result<Context> {
+    Ok(Context {
+        key_id: row.get("key_id")?,
+        channel: row.get("channel")?,
+        trial: row.get("trial")?,
+        artifact: row.get("artifact")?,
+        request_id: row.get("request_id")?,
+    })
+}
+
+fn read_record(row: &Row<'_>) -> rusqlite::Result<Record> {
+    let amount = whole(row, "amount")?;
+    let state = match row.get_ref("state")?.as_str()? {
+        "reserved" => State::Reserved { grant: amount, deadline: row.get("deadline")?, context: read_context(row)? },
+        "settled" => State::Settled { charged: amount, until: row.get("until")? },
+        "expired" => State::Expired { charged: amount, until: row.get("until")? },
+        "refused" => {
+            let refused = Refused {
+                reason: row.get("reason")?,
+                limit: whole(row, "bound")?,
+                used: whole(row, "used")?,
+                reserved: whole(row, "reserved")?,
+                resets_at: row.get("resets_at")?,
+                retry_at: row.get("retry_at")?,
+            };
+            State::Refused { refused, until: row.get("until")? }
+        }
+        _ => return Err(unreadable("a state").into()),
+    };
+    Ok(Record { day: row.get("day")?, size: whole(row, "size")?, state })
+}
+
+fn read_line(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
+    let subject = if let Some(reason) = row.get("reason")? {
+        Subject::Adjustment { by: row.get("key_id")?, reason }
+    } else if row.get::<_, Option<LedgerTime>>("hour")?.is_some() {
+        Subject::RolledUp { key_id: row.get("key_id")?, channel: row.get("channel")? }
+    } else {
+        Subject::Read(read_context(row)?)
+    };
+    let entry = Entry {
+        at: row.get("at")?,
+        id: row.get("id")?,
+        subject,
+        size: whole(row, "size")?,
+        charged: row.get("charged")?,
+        outcome: row.get("outcome")?,
+        count: whole(row, "count")?,
+    };
+    Ok((whole(row, "sequence")?, entry))
+}
+
+macro_rules! sift {
+    () => {
+        "AND (:key_id IS NULL OR key_id = :key_id) AND (:channel IS NULL OR channel = :channel)
+         AND (:outcome IS NULL OR outcome = :outcome) "
+    };
+}
+
+/// The lines of a day that a filter admits. A trial is found by its index; the other parts sift.
+macro_rules! matching {
+    ($select:literal, $rest:literal) => {
+        [
+            concat!($select, " FROM line WHERE project = :project AND day = :day AND :trial IS NULL ", sift!(), $rest),
+            concat!($select, " FROM line WHERE project = :project AND day = :day AND trial = :trial ", sift!(), $rest),
+        ]
+    };
+}
+
+const LINES: [&str; 2] = matching!("SELECT *", "AND sequence <= :from ORDER BY sequence DESC LIMIT :limit");
+const TOTALS: [&str; 2] = matching!("SELECT COALESCE(SUM(count), 0), COALESCE(SUM(charged), 0)", "");
+
+impl Book for SqlBook<'_> {
+    type Error = rusqlite::Error;
+
+    fn record(&mut self, project: &ProjectId, id: ReservationId) -> rusqlite::Result<Option<Record>> {
+        let sql = "SELECT * FROM record WHERE id = ?1 AND project = ?2";
+        self.one(sql, params![id, project], read_record).optional()
+    }
+
+    fn put_record(&mut self, project: &ProjectId, id: ReservationId, record: &Record) -> rusqlite::Result<()> {
+        let (state, amount, deadline, context, refused) = match &record.state {
+            State::Reserved { grant, deadline, context } => ("reserved", *grant, Some(*deadline), Some(context), None),
+            State::Settled { charged, .. } => ("settled", *charged, None, None, None),
+            State::Expired { charged, .. } => ("expired", *charged, None, None, None),
+            State::Refused { refused, .. } => ("refused", 0, None, None, Some(refused)),
+        };
+        self.run(
+            "INSERT OR REPLACE INTO record (id, project, day, size, state, amount, deadline, until, key_id, channel,
+                 trial, artifact, request_id, reason, bound, used, reserved, resets_at, retry_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+            params![
+                id,
+                project,
+                record.day,
+                Whole(record.size),
+                state,
+                Whole(amount),
+                deadline,
+                record.state.until(),
+                context.map(|context| &context.key_id),
+                context.map(|context| context.channel),
+                context.map(|context| &context.trial),
+                context.map(|context| &context.artifact),
+                context.map(|context| &context.request_id),
+                refused.map(|refused| refused.reason),
+                refused.map(|refused| Whole(refused.limit)),
+                refused.map(|refused| Whole(refused.used)),
+                refused.map(|refused| Whole(refused.reserved)),
+                refused.map(|refused| refused.resets_at),
+                refused.and_then(|refused| refused.retry_at),
+            ],
+        )
+    }
+
+    fn due(
+        &mut self,
+        project: &ProjectId,
+        day: Day,
+        now: LedgerTime,
+        limit: usize,
+    ) -> rusqlite::Result<Vec<ReservationId>> {
+        let sql = "SELECT id FROM record WHERE project = ?1 AND day = ?2 AND deadline <= ?3
+                   ORDER BY deadline, id LIMIT ?4";
+        self.many(sql, params![project, day, now, bound(limit)], |row| row.get(0))
+    }
+
+    fn due_anywhere(&mut self, now: LedgerTime, limit: usize) -> rusqlite::Result<Vec<(ProjectId, ReservationId)>> {
+        let sql = "SELECT project, id FROM record WHERE deadline <= ?1 ORDER BY deadline, project, id LIMIT ?2";
+        self.many(sql, params![now, bound(limit)], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    fn earliest_deadline(&mut self, project: &ProjectId, day: Day) -> rusqlite::Result<Option<LedgerTime>> {
+        let sql = "SELECT MIN(deadline) FROM record WHERE project = ?1 AND day = ?2 AND deadline IS NOT NULL";
+        self.one(sql, params![project, day], |row| row.get(0))
+    }
+
+    fn account(&mut self, project: &ProjectId, day: Day) -> rusqlite::Result<Account> {
+        let sql = "SELECT * FROM account WHERE project = ?1 AND day = ?2";
+        let account = self.one(sql, params![project, day], |row| {
+            Ok(Account {
+                used: whole(row, "used")?,
+                reserved: whole(row, "reserved")?,
+                open: whole(row, "open")?,
+                refused: whole(row, "refused")?,
+                lines: whole(row, "lines")?,
+                counted: whole(row, "counted")?,
+            })
+        });
+        Ok(account.optional()?.unwrap_or_default())
+    }
+
+    fn put_account(&mut self, project: &ProjectId, day: Day, account: &Account) -> rusqlite::Result<()> {
+        self.run(
+            "INSERT INTO account (project, day, used, reserved, open, refused, lines, counted)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT DO UPDATE SET used = ?3, reserved = ?4, open = ?5, refused = ?6, lines = ?7, counted = ?8",
+            params![
+                project,
+                day,
+                Whole(account.used),
+                Whole(account.reserved),
+                Whole(account.open),
+                Whole(account.refused),
+                Whole(account.lines),
+                Whole(account.counted),
+            ],
+        )
+    }
+
+    fn put_line(
+        &mut self,
+        project: &ProjectId,
+        day: Day,
+        sequence: u64,
+        entry: &Entry,
+        roll: Option<&RollKey>,
+    ) -> rusqlite::Result<()> {
+        let context = entry.context();
+        let reason = match &entry.subject {
+            Subject::Adjustment { reason, .. } => Some(reason),
+            Subject::Read(_) | Subject::RolledUp { .. } => None,
+        };
+        self.run(
+            "INSERT OR REPLACE INTO line (project, day, sequence, at, id, key_id, channel, trial, artifact, request_id,
+                 reason, hour, size, charged, outcome, count)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            params![
+                project,
+                day,
+                Whole(sequence),
+                entry.at,
+                entry.id,
+                entry.key_id(),
+                entry.channel(),
+                context.map(|context| &context.trial),
+                context.map(|context| &context.artifact),
+                context.map(|context| &context.request_id),
+                reason,
+                roll.map(|key| key.hour),
+                Whole(entry.size),
+                entry.charged,
+                entry.outcome,
+                Whole(entry.count),
+            ],
+        )
+    }
+
+    fn rolled(&mut self, project: &ProjectId, day: Day, key: &RollKey) -> rusqlite::Result<Option<(u64, Entry)>> {
+        let sql = "SELECT * FROM line WHERE project = ?1 AND day = ?2 AND hour = ?3 AND key_id = ?4 AND channel = ?5
+                   AND outcome = ?6";
+        let params = params![project, day, key.hour, key.key_id, key.channel, key.outcome];
+        self.one(sql, params, read_line).optional()
+    }
+
+    fn lines(
+        &mut self,
+        project: &ProjectId,
+        day: Day,
+        filter: &AuditFilter,
+        from: Option<u64>,
+        limit: usize,
+    ) -> rusqlite::Result<Vec<(u64, Entry)>> {
+        let params = named_params! {
+            ":project": project, ":day": day, ":trial": filter.trial, ":key_id": filter.key_id,
+            ":channel": filter.channel, ":outcome": filter.outcome,
+            ":from": Whole(from.unwrap_or(u64::MAX)), ":limit": bound(limit),
+        };
+        self.many(LINES[usize::from(filter.trial.is_some())], params, read_line)
+    }
+
+    fn totals(&mut self, project: &ProjectId, day: Day, filter: &AuditFilter) -> rusqlite::Result<Totals> {
+        let params = named_params! {
+            ":project": project, ":day": day, ":trial": filter.trial, ":key_id": filter.key_id,
+            ":channel": filter.channel, ":outcome": filter.outcome,
+        };
+        self.one(TOTALS[usize::from(filter.trial.is_some())], params, |row| {
+            let Whole(count) = row.get(0)?;
+            Ok(Totals { count, charged: row.get(1)? })
+        })
+    }
+
+    fn recount(&mut self, project: &ProjectId, day: Day) -> rusqlite::Result<Verification> {
+        let Account { used, reserved, .. } = self.account(project, day)?;
+        let of_day = params![project, day];
+        let pair = |row: &Row<'_>| Ok((row.get::<_, Whole>(0)?.0, row.get(1)?));
+        let lines = "SELECT COUNT(*), COALESCE(SUM(charged), 0) FROM line WHERE project = ?1 AND day = ?2";
+        let (entries, charged) = self.one(lines, of_day, pair)?;
+        // The leases are counted without the index, so that it can be held against them.
+        let leases = "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM record NOT INDEXED
+                      WHERE project = ?1 AND day = ?2 AND state = 'reserved'";
+        let (leases, leased) = self.one(leases, of_day, |row| {
+            let (Whole(leases), Whole(leased)) = (row.get(0)?, row.get(1)?);
+            Ok((leases, leased))
+        })?;
+        let indexed = "SELECT COUNT(*) FROM record INDEXED BY record_of_day
+                       WHERE project = ?1 AND day = ?2 AND deadline IS NOT NULL";
+        let Whole(indexed) = self.one(indexed, of_day, |row| row.get(0))?;
+        Ok(Verification { entries, charged, used, reserved, leases, leased, indexed })
+    }
+
+    fn exception(&mut self, project: &ProjectId) -> rusqlite::Result<Option<Override>> {
+        let sql = "SELECT * FROM exception WHERE project = ?1";
+        let exception = self.one(sql, params![project], |row| {
+            let allowance = row.get::<_, Option<Whole>>("allowance")?;
+            Ok(Override {
+                allowance: allowance.map_or(Allowance::Unlimited, |Whole(bytes)| Allowance::Bytes(bytes)),
+                until: row.get("until")?,
+                by: row.get("set_by")?,
+                reason: row.get("reason")?,
+            })
+        });
+        exception.optional()
+    }
+
+    fn put_exception(&mut self, project: &ProjectId, exception: Option<&Override>) -> rusqlite::Result<()> {
+        let Some(exception) = exception else {
+            return self.run("DELETE FROM exception WHERE project = ?1", params![project]);
+        };
+        self.run(
+            "INSERT OR REPLACE INTO exception (project, allowance, until, set_by, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![project, exception.allowance.bytes().map(Whole), exception.until, exception.by, exception.reason],
+        )
+    }
+
+    fn adjustment(&mut self, project: &ProjectId, id: &str) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT applied FROM adjustment WHERE project = ?1 AND id = ?2";
+        self.one(sql, params![project, id], |row| row.get(0)).optional()
+    }
+
+    fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO adjustment (project, id, day, applied) VALUES (?1, ?2, ?3, ?4)";
+        self.run(sql, params![project, id, day, applied])
+    }
+
+    fn forget_records(&mut self, now: LedgerTime, limit: usize) -> rusqlite::Result<()> {
+        let sql = "DELETE FROM record WHERE (id, project) IN
+                       (SELECT id, project FROM record WHERE until < ?1 ORDER BY until LIMIT ?2)";
+        self.run(sql, params![now, bound(limit)])
+    }
+
+    fn forget_days(&mut self, first_kept: Day, limit: usize) -> rusqlite::Result<()> {
+        let adjustments = "DELETE FROM adjustment WHERE (project, id) IN
+                               (SELECT project, id FROM adjustment WHERE day < ?1 LIMIT ?2)";
+        self.run(adjustments, params![first_kept, bound(limit)])?;
+        let sql = "SELECT project, day FROM account WHERE day < ?1 AND open = 0 LIMIT 1";
+        let oldest = |row: &Row<'_>| Ok((row.get::<_, ProjectId>(0)?, row.get::<_, Day>(1)?));
+        let Some((project, day)) = self.one(sql, params![first_kept], oldest).optional()? else {
+            return Ok(());
+        };
+        let lines = "DELETE FROM line WHERE project = ?1 AND day = ?2 AND sequence IN
+                         (SELECT sequence FROM line WHERE project = ?1 AND day = ?2 LIMIT ?3)";
+        self.run(lines, params![project, day, bound(limit)])?;
+        // The account goes last, so that what is left of its lines is found again.
+        let account = "DELETE FROM account WHERE project = ?1 AND day = ?2
+                       AND NOT EXISTS (SELECT 1 FROM line WHERE project = ?1 AND day = ?2)";
+        self.run(account, params![project, day])
+    }
+}
