@@ -6,6 +6,7 @@ pub mod artifact;
 pub mod bytesize;
 pub mod catalog;
 pub mod cursor;
+pub mod demo;
 pub mod error;
 pub mod http;
 pub mod ledger;
