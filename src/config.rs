@@ -7,14 +7,13 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use jiff::tz::TimeZone;
 use serde::{Deserialize, Deserializer, de};
 use toml::{Table, Value};
 
 use crate::artifact::ProjectId;
 use crate::artifact::key::Layout;
 use crate::bytesize::ByteSize;
-use crate::ledger::{Allowance, Rules};
+use crate::ledger::{Allowance, Policy, ResetZone, Rules};
 use crate::read::Timing;
 
 /// The prefix of settings in the environment.
@@ -213,7 +212,7 @@ impl Config {
                 return Err(ConfigError::Invalid(format!("{name} is {value}; it is from {least} to {most}")));
             }
         }
-        self.zone()?;
+        self.policy()?;
         Ok(())
     }
 
@@ -228,19 +227,19 @@ impl Config {
         Layout::parse(prefix, template, alone).map_err(|error| ConfigError::Invalid(format!("store.layout: {error}")))
     }
 
-    /// The zone of the budget day.
+    /// What the ledger works by.
     ///
     /// # Errors
-    /// [`ConfigError`] if there is no such zone.
-    pub fn zone(&self) -> Result<TimeZone, ConfigError> {
-        TimeZone::get(&self.quota.reset_zone).map_err(|error| {
-            ConfigError::Invalid(format!("quota.reset_zone: {error}; it is an IANA name such as Europe/Berlin"))
-        })
+    /// [`ConfigError`] if there is no such zone, or the times do not fit together.
+    pub fn policy(&self) -> Result<Policy, ConfigError> {
+        let zone = ResetZone::parse(&self.quota.reset_zone)
+            .map_err(|error| ConfigError::Invalid(format!("quota.reset_zone: {error}")))?;
+        let rules = self.rules();
+        rules.check().map_err(|rule| ConfigError::Invalid(format!("ledger: {rule}")))?;
+        Ok(Policy { rules, allowance: self.quota.daily_bytes, zone })
     }
 
-    /// The ledger's rules.
-    #[must_use]
-    pub fn rules(&self) -> Rules {
+    fn rules(&self) -> Rules {
         let defaults = Rules::default();
         let lease_ms = self.ledger.lease_seconds * 1000;
         Rules {
@@ -353,8 +352,8 @@ mod tests {
         let config = load(LEAST, &[]).expect("valid");
         assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(config.quota.daily_bytes, Allowance::Bytes(50 << 30));
-        assert_eq!(config.rules().lease_ms, 30_000);
-        assert_eq!(config.rules().credit_bytes, 8 << 20);
+        assert_eq!(config.policy().expect("valid").rules.lease_ms, 30_000);
+        assert_eq!(config.policy().expect("valid").rules.credit_bytes, 8 << 20);
         assert!(config.layout("").is_ok());
     }
 

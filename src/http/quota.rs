@@ -15,7 +15,7 @@ use crate::access::Principal;
 use crate::artifact::TrialId;
 use crate::cursor;
 use crate::error::{Error, Kind, Result};
-use crate::ledger::{Allowance, AuditFilter, Channel, Day, Entry, Outcome};
+use crate::ledger::{Allowance, AuditFilter, Channel, Day, Entry, Outcome, Subject};
 use crate::listing::{DEFAULT_LIMIT, MAX_LIMIT};
 
 pub(super) fn routes() -> Router<Arc<Front>> {
@@ -127,20 +127,26 @@ async fn audit(
 }
 
 fn entry(entry: &Entry) -> Value {
-    let context = entry.context.as_ref();
-    json!({
+    let mut line = json!({
         "at": rfc3339(entry.at),
         "id": entry.id,
-        "key_id": context.map(|c| &c.key_id),
-        "channel": context.map(|c| c.channel),
-        "trial_id": context.map(|c| &c.trial),
-        "artifact": context.map(|c| &c.artifact),
+        "key_id": entry.key_id(),
+        "channel": entry.channel(),
         "size_bytes": entry.size,
         "charged_bytes": entry.charged,
         "outcome": entry.outcome,
-        "request_id": context.map(|c| &c.request_id),
         "count": entry.count,
-    })
+    });
+    match &entry.subject {
+        Subject::Read(context) => {
+            line["trial_id"] = json!(context.trial);
+            line["artifact"] = json!(context.artifact);
+            line["request_id"] = json!(context.request_id);
+        }
+        Subject::RolledUp { .. } => {}
+        Subject::Adjustment { reason, .. } => line["reason"] = json!(reason),
+    }
+    line
 }
 
 #[derive(Deserialize)]

@@ -182,6 +182,8 @@ impl AuditFilter {
 /// A page of entries, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPage {
+    /// The day that they are of.
+    pub day: Day,
     /// The entries.
     pub entries: Vec<Entry>,
     /// Where the next page begins, if there is one.

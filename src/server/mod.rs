@@ -13,12 +13,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access::Authenticator;
+use crate::access::{Authenticator, WatchedKeys};
 use crate::artifact::key::Layout;
 use crate::catalog::Catalog;
 use crate::config::{Config, Limits};
@@ -167,20 +168,32 @@ async fn sweep(ledger: Arc<dyn Ledger>) {
 /// [`ConnectError`] says which part cannot start, and why.
 pub async fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
     let stop = stop_signal().map_err(|source| ConnectError::Listen { address: config.listen, source })?;
-    let adapters = connect(&config).await?;
+    let (adapters, keys) = connect(&config).await?;
     let listen = |source| ConnectError::Listen { address: config.listen, source };
     let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let server = Server::new(adapters, &config);
     tracing::info!(%address, "listening");
+    let watched = tokio::spawn(follow(keys));
     ready(address);
     server.serve(listener, stop).await;
+    watched.abort();
     tracing::info!("stopped");
     Ok(())
 }
 
+/// Follows the key file, and reads it again at once on SIGHUP.
+async fn follow(keys: Arc<WatchedKeys>) {
+    let hangup = async {
+        let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+        while hangup.recv().await.is_some() {
+            keys.reload().await;
+        }
+    };
+    tokio::join!(keys.watch(), hangup);
+}
+
 fn stop_signal() -> IoResult<CancellationToken> {
-    use tokio::signal::unix::{SignalKind, signal};
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let stop = CancellationToken::new();
     let told = stop.clone();

@@ -43,7 +43,7 @@ pub fn audit<B: Book>(
 ) -> Result<AuditPage, B::Error> {
     let day = day.unwrap_or(at.today.day);
     if day < at.first_kept() {
-        return Ok(AuditPage { entries: Vec::new(), next: None, total_count: 0, total_charged: 0 });
+        return Ok(AuditPage { day, entries: Vec::new(), next: None, total_count: 0, total_charged: 0 });
     }
     sweep::whole_day(book, at, project, day)?;
     let (total_count, total_charged) = if *filter == AuditFilter::default() {
@@ -59,7 +59,7 @@ pub fn audit<B: Book>(
     let next = lines.get(limit).map(|(sequence, _)| *sequence);
     lines.truncate(limit);
     let entries = lines.into_iter().map(|(_, entry)| entry).collect();
-    Ok(AuditPage { entries, next, total_count, total_charged })
+    Ok(AuditPage { day, entries, next, total_count, total_charged })
 }
 
 /// Recomputes the sums of a day, after every due lease of that day was swept.

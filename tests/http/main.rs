@@ -1,0 +1,11 @@
+//! The service over its own wire: a real listener, a real ledger on disk, a real store.
+
+mod content;
+mod faults;
+mod hostile;
+mod identity;
+mod listing;
+mod metering;
+mod probe;
+mod raw;
+mod service;

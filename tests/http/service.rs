@@ -1,0 +1,168 @@
+//! One artifactd on a free port of loopback, over a scratch directory.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use artifactd::access::keys::{KeyFile, NewKey, WatchedKeys};
+use artifactd::access::{Capability, Preset};
+use artifactd::artifact::key::Layout;
+use artifactd::config::Config;
+use artifactd::ledger::{Allowance, Embedded, Policy, ResetZone, Rules, SystemClock};
+use artifactd::server::{Adapters, Server};
+use artifactd::store::local::Local;
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::probe::Probe;
+
+pub struct Options {
+    pub daily: Allowance,
+    pub rules: Rules,
+    pub settings: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { daily: Allowance::Bytes(1 << 30), rules: Rules::default(), settings: String::new() }
+    }
+}
+
+pub struct Service {
+    pub address: SocketAddr,
+    pub store: Arc<Probe>,
+    pub keys: Keys,
+    pub scratch: TempDir,
+    client: Client,
+    stop: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+pub struct Keys {
+    pub read_only: String,
+    pub automation: String,
+    pub operator: String,
+    pub personal: String,
+    /// Sees, but does not download.
+    pub viewer: String,
+    pub foreign: String,
+}
+
+impl Service {
+    /// Starts one over `files`: trial, name, content.
+    pub async fn start(files: &[(&str, &str, &[u8])]) -> Self {
+        Self::with(files, Options::default()).await
+    }
+
+    pub async fn with(files: &[(&str, &str, &[u8])], options: Options) -> Self {
+        let scratch = TempDir::new().expect("scratch directory");
+        let root = scratch.path().join("store");
+        std::fs::create_dir(&root).expect("store");
+        for (trial, name, content) in files {
+            put(&root, trial, name, content);
+        }
+        let toml = scratch.path().join("artifactd.toml");
+        let config = format!(
+            "listen = \"127.0.0.1:0\"\n{}\n[store]\nurl = \"memory:///\"\n[ledger]\nurl = \"embedded:///x\"\n\
+             [access]\nkeys_file = \"x\"\n",
+            options.settings
+        );
+        std::fs::write(&toml, config).expect("settings");
+        let config = Config::load(Some(&toml), []).expect("settings");
+        let policy =
+            Policy { rules: options.rules, allowance: options.daily, zone: ResetZone::parse("UTC").expect("zone") };
+        let ledger = Embedded::open(scratch.path().join("ledger.db"), policy, SystemClock).expect("ledger");
+        let (keys, file) = keys(scratch.path());
+        let store = Arc::new(Probe::new(Arc::new(Local::open(&root).expect("root"))));
+        let adapters = Adapters {
+            store: store.clone(),
+            layout: Layout::parse("", "{project}/{trial}/", false).expect("layout"),
+            ledger: Arc::new(ledger),
+            access: Arc::new(WatchedKeys::open(file.as_path()).await.expect("keys")),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(Server::new(adapters, &config).serve(listener, stop.clone()));
+        let client = Client::builder().no_proxy().build().expect("client");
+        Self { address, store, keys, scratch, client, stop, task: Some(task) }
+    }
+
+    /// Writes another file into the store.
+    pub fn put(&self, trial: &str, name: &str, content: &[u8]) {
+        put(&self.scratch.path().join("store"), trial, name, content);
+    }
+
+    pub fn request(&self, method: Method, path: &str, key: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.address)).bearer_auth(key)
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        self.request(Method::GET, path, &self.keys.read_only).send().await.expect("an answer")
+    }
+
+    pub async fn json(&self, path: &str) -> Value {
+        self.get(path).await.json().await.expect("JSON")
+    }
+
+    pub async fn post_mcp(&self, body: Value) -> Response {
+        let request = self.request(Method::POST, "/v1/mcp", &self.keys.read_only);
+        request.json(&body).send().await.expect("an answer")
+    }
+
+    /// Calls a tool; answers the result.
+    pub async fn tool(&self, name: &str, arguments: Value) -> Value {
+        let call = serde_json::json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments},
+        });
+        let reply: Value = self.post_mcp(call).await.json().await.expect("JSON");
+        reply["result"].clone()
+    }
+
+    /// Waits until `/v1/quota` says what `done` looks for: settles run behind the answers.
+    pub async fn quota_until(&self, done: impl Fn(&Value) -> bool) -> Value {
+        let give_up = Instant::now() + Duration::from_secs(20);
+        loop {
+            let quota = self.json("/v1/quota").await;
+            if done(&quota) {
+                return quota;
+            }
+            assert!(Instant::now() < give_up, "the quota stays at {quota}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits until nothing is reserved; answers the bytes used, which the audit agrees with.
+    pub async fn settled(&self) -> u64 {
+        let quota = self.quota_until(|quota| quota["open_reservations"] == 0).await;
+        let sums = self.json("/v1/quota/audit/verify").await;
+        assert_eq!(sums["balanced"], true, "{sums}");
+        assert_eq!(sums["charged_bytes"], quota["used_bytes"]);
+        quota["used_bytes"].as_u64().expect("a number")
+    }
+
+    /// Stops it as SIGTERM does, and waits until it has.
+    pub async fn stop(&mut self) {
+        self.stop.cancel();
+        if let Some(task) = self.task.take() {
+            task.await.expect("it stops in order");
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn put(root: &Path, trial: &str, name: &str, content: &[u8]) {
+    let path = root.join("demo").join(trial).join(name);
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+    std::fs::write(path, content).expect("written");
+}
