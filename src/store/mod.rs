@@ -5,6 +5,8 @@
 //! [`artifact::key`](crate::artifact::key).
 
 pub mod local;
+pub mod object;
+mod open;
 
 use std::fmt;
 use std::ops::Range;
@@ -13,6 +15,8 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
+
+pub use self::open::{Limits, Located, OpenError, directory, open};
 
 /// A validator (RFC 9110 §8.8.3): the opaque text without its quotes, and whether it is weak.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
