@@ -204,7 +204,8 @@ pub trait Store: Send + Sync + 'static {
     /// are compared with `of` before this returns.
     ///
     /// # Errors
-    /// As [`stat`](Store::stat), and [`StoreError::Changed`].
+    /// As [`stat`](Store::stat), and [`StoreError::Changed`], which may also be the answer where the
+    /// object is gone.
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError>;
 }
 

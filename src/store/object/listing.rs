@@ -74,7 +74,7 @@ impl Lister {
                     return Ok(page);
                 }
                 position = Some(key.clone());
-                if key.ends_with('/') && has_sound_segments(key.trim_end_matches('/')) {
+                if key.strip_suffix('/').is_some_and(has_sound_segments) {
                     continue; // A directory marker.
                 }
                 if has_sound_segments(&key) {
