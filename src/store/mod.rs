@@ -5,6 +5,8 @@
 //! [`artifact::key`](crate::artifact::key).
 
 pub mod local;
+pub mod object;
+mod open;
 
 use std::fmt;
 use std::ops::Range;
@@ -13,6 +15,8 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
+
+pub use self::open::{Limits, Located, OpenError, directory, open};
 
 /// A validator (RFC 9110 §8.8.3): the opaque text without its quotes, and whether it is weak.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -200,7 +204,8 @@ pub trait Store: Send + Sync + 'static {
     /// are compared with `of` before this returns.
     ///
     /// # Errors
-    /// As [`stat`](Store::stat), and [`StoreError::Changed`].
+    /// As [`stat`](Store::stat), and [`StoreError::Changed`], which may also be the answer where the
+    /// object is gone.
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError>;
 }
 

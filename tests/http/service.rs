@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use artifactd::access::keys::{KeyFile, NewKey, WatchedKeys};
+use artifactd::access::keys::{Access, Grant, KeyFile, Scope, WatchedKeys};
 use artifactd::access::{Capability, Preset};
 use artifactd::artifact::key::Layout;
+use artifactd::artifact::{Project, ProjectId, WorkspaceId};
 use artifactd::config::Config;
 use artifactd::ledger::{Allowance, Embedded, Policy, ResetZone, Rules, SystemClock};
 use artifactd::server::{Adapters, Server};
@@ -165,4 +166,37 @@ fn put(root: &Path, trial: &str, name: &str, content: &[u8]) {
     let path = root.join("demo").join(trial).join(name);
     std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
     std::fs::write(path, content).expect("written");
+}
+
+/// The project of every test, and one that is not its.
+pub const PROJECT: &str = "demo";
+const FOREIGN: &str = "other";
+
+fn keys(scratch: &Path) -> (Keys, std::path::PathBuf) {
+    let path = scratch.join("keys.toml");
+    let file = KeyFile::new(&path);
+    let grant = |project: &str, access: Access| Grant {
+        project: Project {
+            workspace: WorkspaceId::parse("default").expect("workspace"),
+            id: ProjectId::parse(project).expect("project"),
+        },
+        access,
+    };
+    let make = |key_id: &str, scope: Scope| {
+        let made = file.create_key(Some(key_id), scope, jiff::Timestamp::now(), None).expect("a key");
+        made.0.expose().to_owned()
+    };
+    let preset = |project: &str, preset: Preset| grant(project, Access::Preset(preset));
+    let keys = Keys {
+        read_only: make("read-only", Scope::Project(preset(PROJECT, Preset::ReadOnly))),
+        automation: make("automation", Scope::Project(preset(PROJECT, Preset::ProjectAutomation))),
+        operator: make("operator", Scope::Operator),
+        personal: make("personal", Scope::Personal(vec![preset(PROJECT, Preset::ReadOnly)])),
+        viewer: make(
+            "viewer",
+            Scope::Project(grant(PROJECT, Access::Capabilities([Capability::JobsRead].into()))),
+        ),
+        foreign: make("foreign", Scope::Project(preset(FOREIGN, Preset::ReadOnly))),
+    };
+    (keys, path)
 }

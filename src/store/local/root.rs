@@ -157,8 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn times_before_1970_and_beyond_reason() {
+    fn times_before_1970() {
         assert_eq!(time((-1, 500_000_000)), UNIX_EPOCH - Duration::from_millis(500));
-        assert_eq!(time((i64::MIN, 0)), UNIX_EPOCH);
     }
 }

@@ -72,6 +72,7 @@ pub(super) fn objects(root: &Root, prefix: &str, after: Option<&str>, limit: usi
     };
     let mut walk = Walk { root, batch: limit.min(MAX_BATCH) + 1, examined: 0, skipped: 0 };
     let mut stack = Vec::from_iter(walk.enter(folder, base, floor)?);
+    walk.skipped = 0; // A prefix that is no folder to read has no entries to skip.
     while let Some(frame) = stack.last_mut() {
         let Some(entry) = frame.batch.pop_front() else {
             match frame.resume.take() {
@@ -185,7 +186,7 @@ impl Walk<'_> {
     /// Reads the frame's folder for its smallest entries after `floor`.
     fn refill(&mut self, frame: &mut Frame, floor: &[u8], keep: Keep) -> io::Result<()> {
         frame.batch.clear();
-        if !frame.folder.is_empty() && !has_sound_segments(frame.folder.trim_end_matches('/')) {
+        if !frame.folder.is_empty() && !has_sound_segments(&frame.folder[..frame.folder.len() - 1]) {
             return Ok(());
         }
         let read = self

@@ -1,0 +1,167 @@
+//! Object stores: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, memory.
+//!
+//! `object_store` signs, sends and retries the requests. What it does not tell is looked up on the
+//! wire ([`wire`]): the keys of a listing as they are, the codes of refusals, the storage class.
+//! Every answer is compared with what was asked for, since some servers ignore preconditions and
+//! ranges.
+//!
+//! - An object under a Content-Encoding other than `identity` or `aws-chunked` is refused
+//!   ([`StoreError::Encoded`]): its listed size is not always the size that is sent.
+//! - An archived object is refused already by [`stat`](Store::stat) ([`StoreError::NotReady`]).
+//! - Times are whole seconds: a stat has no finer ones, and listings must agree with it.
+
+mod body;
+mod connect;
+mod listing;
+mod listing_xml;
+mod refusal;
+mod wire;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{Extensions, GetOptions, GetRange, GetResult, ObjectStore};
+
+use self::listing::Lister;
+use self::wire::{Notes, Witness};
+use super::{ETag, Folders, Limits, Opened, Page, Stat, Store, StoreError};
+use crate::artifact::has_sound_segments;
+
+pub use self::connect::BuildError;
+
+/// A store of objects behind a bucket or container.
+#[derive(Clone)]
+pub struct Objects {
+    /// For answers without a body: few retries.
+    answers: Arc<dyn ObjectStore>,
+    /// For bodies, which are taken up again where they broke off, however late.
+    bodies: Arc<dyn ObjectStore>,
+    lister: Lister,
+    limits: Limits,
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects").field("store", &self.answers).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Objects {
+    /// A store in memory, over objects that the caller may go on changing.
+    #[must_use]
+    pub fn memory(objects: Arc<InMemory>) -> Self {
+        Self {
+            answers: Arc::clone(&objects) as _,
+            bodies: Arc::clone(&objects) as _,
+            lister: Lister::memory(objects),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Asks for an object, and gives the answer with what was noted of it on the wire.
+    async fn get(
+        &self,
+        store: &dyn ObjectStore,
+        key: &str,
+        options: GetOptions,
+    ) -> Result<(GetResult, Notes), (StoreError, Notes)> {
+        // `Path::parse` keeps the key as it is; `Path::from` would escape it.
+        let path = match Path::parse(key) {
+            Ok(path) if has_sound_segments(key) => path,
+            _ => return Err((StoreError::NotFound, Notes::default())),
+        };
+        let witness = Witness::default();
+        let mut extensions = Extensions::new();
+        extensions.insert(witness.clone());
+        let answer = store.get_opts(&path, GetOptions { extensions, ..options });
+        match tokio::time::timeout(self.limits.answer, answer).await {
+            Ok(Ok(result)) => match refusal::of_answer(&result, &witness.notes()) {
+                None => Ok((result, witness.notes())),
+                Some(refusal) => Err((refusal, witness.notes())),
+            },
+            Ok(Err(error)) => Err((refusal::of_error(error, &witness.notes()), witness.notes())),
+            Err(_) => Err((StoreError::unavailable("no answer in time"), witness.notes())),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Objects {
+    async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match self.get(&*self.answers, key, options).await {
+            Ok((result, _)) => Ok(stat_of(&result)),
+            Err((error, _)) => Err(error),
+        }
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
+        self.lister.objects(prefix, after, limit).await
+    }
+
+    async fn folders(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Folders, StoreError> {
+        self.lister.folders(prefix, after, limit).await
+    }
+
+    async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
+        super::check_range(of, &range)?;
+        let whole = range == (0..of.size);
+        let options = GetOptions {
+            if_match: (!of.etag.is_weak()).then(|| of.etag.to_string()),
+            range: (!whole).then(|| GetRange::Bounded(range.clone())),
+            ..GetOptions::default()
+        };
+        let result = match self.get(&*self.bodies, key, options).await {
+            Ok((result, _)) => result,
+            // An answer about another total is one about another version, whatever else it is.
+            Err((StoreError::Unavailable(_), notes)) if notes.total.is_some_and(|total| total != of.size) => {
+                return Err(StoreError::Changed);
+            }
+            Err((error, _)) => return Err(error),
+        };
+        let stat = stat_of(&result);
+        let same = if of.etag.is_weak() { stat.etag.weak_eq(&of.etag) } else { stat.etag.strong_eq(&of.etag) };
+        if stat.size != of.size || !same {
+            return Err(StoreError::Changed);
+        }
+        if result.range != range {
+            return Err(StoreError::unavailable("the store sent another range than it was asked for"));
+        }
+        let chunks = result.into_stream();
+        Ok(Opened { stat, body: body::exactly(chunks, range.end - range.start, self.limits) })
+    }
+}
+
+fn stat_of(result: &GetResult) -> Stat {
+    let seconds = result.meta.last_modified.timestamp();
+    stat_from(result.meta.size, seconds, result.meta.e_tag.as_deref())
+}
+
+/// Listings and answers give the same stat for the same version.
+fn stat_from(size: u64, modified_seconds: i64, etag: Option<&str>) -> Stat {
+    let modified = u64::try_from(modified_seconds).map(Duration::from_secs).unwrap_or_default();
+    let etag = etag.and_then(ETag::parse).unwrap_or_else(|| ETag::weak(format!("{size:x}-{:x}", modified.as_secs())));
+    let modified = UNIX_EPOCH.checked_add(modified).unwrap_or(SystemTime::UNIX_EPOCH);
+    Stat { size, etag, modified }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_or_broken_etag_is_replaced_by_a_weak_one_of_size_and_time() {
+        for etag in [None, Some(""), Some("\"a\nb\"")] {
+            assert_eq!(stat_from(255, 16, etag).etag, ETag::weak("ff-10"));
+        }
+        assert_eq!(stat_from(1, 1, Some("\"x\"")).etag, ETag::strong("x"));
+        assert_eq!(stat_from(1, 1, Some("W/\"x\"")).etag, ETag::weak("x"));
+        assert_eq!(stat_from(1, 1, Some("0x8D")).etag, ETag::strong("0x8D"));
+        assert_eq!(stat_from(1, -5, None).modified, UNIX_EPOCH);
+    }
+}
