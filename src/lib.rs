@@ -12,6 +12,7 @@ pub mod error;
 pub mod http;
 pub mod ledger;
 pub mod listing;
+pub mod mcp;
 pub mod quota;
 pub mod read;
 pub mod request;

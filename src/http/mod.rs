@@ -36,9 +36,8 @@ use crate::listing::Listing;
 use crate::quota::Quota;
 use crate::read::Reads;
 use crate::request::{REQUEST_ID, RequestId, credentials};
-use problem::Problem;
 
-pub use problem::status;
+pub use problem::{Problem, status};
 
 /// What the front's handlers use.
 pub struct Front {

@@ -19,7 +19,7 @@ const RETRY_SECONDS: u64 = 1;
 /// An error on its way to the client. It becomes a body where the request's id is known: see
 /// [`render`].
 #[derive(Clone)]
-pub(super) struct Problem(Arc<Error>);
+pub struct Problem(Arc<Error>);
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {

@@ -9,7 +9,7 @@ use crate::access::keys::{KeyFileError, WatchedKeys};
 use crate::config::{Config, ConfigError};
 use crate::ledger::embedded::OpenError as LedgerError;
 use crate::ledger::{Embedded, Ledger, SystemClock};
-use crate::store::open::{self, Limits, OpenError as StoreError};
+use crate::store::{Limits, OpenError as StoreError};
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub enum ConnectError {
 /// # Errors
 /// [`ConnectError`] says which part, and why.
 pub async fn connect(config: &Config) -> Result<(Adapters, Arc<WatchedKeys>), ConnectError> {
-    let located = open::open(&config.store.url, Limits::default())?;
+    let located = crate::store::open(&config.store.url, Limits::default())?;
     let layout = config.layout(&located.prefix)?;
     let ledger = ledger(config)?;
     let keys = Arc::new(WatchedKeys::open(&config.access.keys_file).await?);

@@ -1,5 +1,7 @@
 //! The service over its own wire: a real listener, a real ledger on disk, a real store.
 
+#![allow(unreachable_pub, reason = "the modules of one test binary share their items")]
+
 mod content;
 mod faults;
 mod hostile;

@@ -136,7 +136,8 @@ fn each_element(xml: &[u8], mut f: impl FnMut(&str, &str, String)) -> Result<(),
 /// The character that a reference stands for. One that stands for none makes the key unsound, which
 /// is what NUL does.
 fn referred(reference: &BytesRef<'_>) -> char {
-    match reference.as_ref() {
+    let name: &[u8] = reference.as_ref();
+    match name {
         b"lt" => '<',
         b"gt" => '>',
         b"amp" => '&',
