@@ -16,12 +16,12 @@ async fn service() -> Service {
 
 #[tokio::test]
 async fn a_store_that_fails_midway_cuts_the_answer_and_the_charge_is_exact() {
-    let service = service().await;
-    service.store.set(Fault::FailAfter(30_000));
+    let service = Service::start(&[("t1", "a", &[7; 8 << 20])]).await;
+    service.store.set(Fault::FailAfter(3_000_000));
     let answer = service.get(PATH).await;
-    assert_eq!((answer.status().as_u16(), &answer.headers()["content-length"]), (200, &"100000".parse().expect("value")));
+    assert_eq!((answer.status().as_u16(), answer.content_length()), (200, Some(8 << 20)));
     assert!(answer.bytes().await.is_err(), "a cut answer has no clean end");
-    assert_eq!(service.settled().await, 30_000);
+    assert_eq!(service.settled().await, 3_000_000);
     assert_eq!(service.json("/v1/quota/audit").await["items"][0]["outcome"], "failed");
 }
 

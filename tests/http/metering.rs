@@ -128,7 +128,7 @@ async fn a_long_stream_is_granted_in_steps_and_charged_to_the_byte() {
 
 #[tokio::test]
 async fn a_slow_read_keeps_its_lease_and_one_without_progress_is_cut() {
-    let rules = Rules { lease_ms: 600, unreserved_ms: 2_000, tombstone_ms: 10_000, ..Rules::default() };
+    let rules = Rules { lease_ms: 600, unreserved_ms: 2_000, tombstone_ms: 20_000, ..Rules::default() };
     let settings = "[limits]\nstall_seconds = 2\n".to_owned();
     let options = Options { rules, settings, ..Options::default() };
     let service = Service::with(&[("t1", "a", &[7; 1000])], options).await;
