@@ -148,21 +148,17 @@ fn named(path: &Path, error: &std::io::Error) -> Failure {
 
 /// The settings file, as `artifactd serve --config` reads it.
 fn settings(options: &Options, root: &Path, keys_file: &Path, ledger: &Path) -> Result<String, Failure> {
-    let url = |scheme: &str, path: &Path| {
-        url::Url::from_file_path(path)
-            .map(|url| url.as_str().replacen("file", scheme, 1))
-            .map_err(|()| format!("{} has no URL", path.display()))
-    };
-    let keys_file = keys_file.to_str().ok_or_else(|| format!("{} is not UTF-8", keys_file.display()))?;
+    let store = url::Url::from_file_path(root).map_err(|()| format!("{} has no URL", root.display()))?;
+    let text = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| format!("{} is not UTF-8", path.display()));
     let table = |pairs: &[(&str, &str)]| {
         toml::Value::Table(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect())
     };
     let settings = [
         ("listen", options.listen.to_string().into()),
-        ("store", table(&[("url", &url("file", root)?), ("layout", "{trial}/"), ("single_project", PROJECT)])),
-        ("ledger", table(&[("url", &url("embedded", ledger)?)])),
+        ("store", table(&[("url", store.as_str()), ("layout", "{trial}/"), ("single_project", PROJECT)])),
+        ("ledger", table(&[("url", &format!("embedded://{}", text(ledger)?))])),
         ("quota", table(&[("daily_bytes", &options.daily_bytes)])),
-        ("access", table(&[("keys_file", keys_file)])),
+        ("access", table(&[("keys_file", &text(keys_file)?)])),
         ("log", table(&[("filter", "warn")])),
     ];
     let settings: toml::Table = settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();

@@ -5,6 +5,7 @@
 pub mod demo;
 pub mod healthcheck;
 pub mod keys;
+pub mod serve;
 
 /// What a command failed with, as shown to the user.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -19,10 +20,14 @@ pub struct Cli {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Serve the artifacts of a store
+    Serve(serve::Options),
     /// Serve a sample project, or a folder of trials of your own, and print lines to paste
     Demo(demo::Options),
     /// Make, list and disable keys
     Keys(keys::Options),
+    /// Try the settings: everything that a start needs, short of listening
+    CheckConfig(serve::Options),
     /// Ask a running service whether it is up; exit 0 if so
     Healthcheck(healthcheck::Options),
 }
@@ -33,6 +38,8 @@ enum Command {
 /// What the command failed with; its text is for the user.
 pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
+        Command::Serve(options) => serve::serve(&options),
+        Command::CheckConfig(options) => serve::check(&options),
         Command::Keys(options) => keys::run(options),
         Command::Healthcheck(options) => healthcheck::run(&options),
         Command::Demo(options) => demo::run(options),
