@@ -13,11 +13,13 @@ use crate::access::keys::KeyFile;
 use crate::artifact::{ArtifactName, Project, ProjectId, TrialId, WorkspaceId};
 use crate::bytesize::parse_allowance;
 use crate::config::Config;
-use crate::demo::{DemoKeys, Paste, example, trials, write_sample};
+use crate::demo::{BEST_EXAMPLE, DemoKeys, Paste, example, trials, write_sample};
 use crate::{server, telemetry};
 
 const WORKSPACE: &str = "default";
 const PROJECT: &str = "demo";
+/// Among how many trials the printed lines' one is chosen.
+const TRIALS_LOOKED_AT: usize = 20;
 
 /// Options of `artifactd demo`.
 #[derive(Debug, clap::Args)]
@@ -112,12 +114,7 @@ fn prepare(options: Options) -> Result<DemoPlan, Failure> {
     let keys = DemoKeys::keep(&KeyFile::new(&keys_file), &dir.join("demo-keys.json"), &project, Timestamp::now())?;
     let config = dir.join("config.toml");
     fs::write(&config, settings(&options, &root, &keys_file, &dir.join("ledger.db"))?)?;
-    let example = trials
-        .iter()
-        .map(|trial| (trial.clone(), example(&root.join(trial.as_str()))))
-        .find(|(_, name)| name.is_some())
-        .or_else(|| trials.first().map(|trial| (trial.clone(), None)))
-        .ok_or("there is no trial")?;
+    let example = worth_showing(&root, &trials).ok_or("there is no trial")?;
     Ok(DemoPlan { config, keys, trials, example, json: options.json, _temporary: temporary })
 }
 
@@ -140,6 +137,18 @@ fn own(store: &Path, dir: &Path, say: &dyn Fn(&str)) -> Result<(PathBuf, Vec<Tri
         );
     }
     Ok((root, trials))
+}
+
+/// A trial and one of its files: among the first trials, one that was verified, else one with any
+/// file, else the first.
+fn worth_showing(root: &Path, trials: &[TrialId]) -> Option<(TrialId, Option<ArtifactName>)> {
+    let examples = trials.iter().take(TRIALS_LOOKED_AT).map(|id| (id.clone(), example(&root.join(id.as_str()))));
+    let rank = |(_, name): &(TrialId, Option<ArtifactName>)| match name {
+        Some(name) if name.as_str() == BEST_EXAMPLE => 0,
+        Some(_) => 1,
+        None => 2,
+    };
+    examples.min_by_key(rank)
 }
 
 fn named(path: &Path, error: &std::io::Error) -> Failure {

@@ -22,7 +22,7 @@ use crate::artifact::TrialId;
 
 pub use keys::DemoKeys;
 pub use log::LOG_BYTES;
-pub use own::{example, trials};
+pub use own::{BEST_EXAMPLE, example, trials};
 pub use paste::Paste;
 pub use sample::LOG_NAME;
 

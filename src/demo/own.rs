@@ -9,6 +9,9 @@ use crate::artifact::{ArtifactName, TrialId};
 /// How many entries are looked at to find a file to show.
 const ENTRIES_LOOKED_AT: usize = 10_000;
 
+/// The file that shows best what a trial is.
+pub const BEST_EXAMPLE: &str = "verifier/test-stdout.txt";
+
 /// The folders directly below `dir` whose names are trial ids, sorted, and how many other folders
 /// there are. Links are not followed.
 ///
@@ -30,8 +33,8 @@ pub fn trials(dir: &Path) -> io::Result<(Vec<TrialId>, usize)> {
     Ok((ids, others))
 }
 
-/// A file of a trial that is worth a look: the verifier's output if there is one, else any file
-/// with an allowed name. `None` if the search finds none in bounded time.
+/// A file of a trial that is worth a look: [`BEST_EXAMPLE`] if it is there, else the first allowed
+/// name. `None` if there is none, or too many entries to look at.
 #[must_use]
 pub fn example(trial: &Path) -> Option<ArtifactName> {
     let mut found = None;
@@ -46,7 +49,7 @@ pub fn example(trial: &Path) -> Option<ArtifactName> {
                     let path = entry.path();
                     let name = path.strip_prefix(trial).ok()?.to_str().and_then(|name| ArtifactName::parse(name).ok());
                     match name {
-                        Some(name) if name.as_str() == "verifier/test-stdout.txt" => return Some(name),
+                        Some(name) if name.as_str() == BEST_EXAMPLE => return Some(name),
                         Some(name) if found.as_ref().is_none_or(|best| name < *best) => found = Some(name),
                         _ => {}
                     }
