@@ -71,7 +71,7 @@ impl FromStr for ByteSize {
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let binary = UNITS.iter().rev().filter(|(name, _)| name.ends_with("iB"));
-        match binary.clone().find(|(_, unit)| self.0 >= *unit && self.0 % unit == 0) {
+        match binary.clone().find(|(_, unit)| self.0 >= *unit && self.0.is_multiple_of(*unit)) {
             Some((name, unit)) => write!(f, "{} {name}", self.0 / unit),
             None => write!(f, "{} B", self.0),
         }

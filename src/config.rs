@@ -189,7 +189,8 @@ impl Config {
                     .ok_or_else(|| ConfigError::Invalid(format!("{name} sets a whole section or a part of a value")))?;
             }
         }
-        let config: Self = table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid(error.to_string()))?;
+        let config: Self =
+            table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid(error.to_string()))?;
         config.check()?;
         Ok(config)
     }

@@ -5,6 +5,7 @@ pub mod access;
 pub mod artifact;
 pub mod bytesize;
 pub mod catalog;
+pub mod cli;
 pub mod config;
 pub mod cursor;
 pub mod demo;

@@ -95,8 +95,18 @@ mod tests {
     fn what_is_no_range_selects_the_whole() {
         assert_eq!(select(None, 10), Whole);
         for header in [
-            "bytes=abc", "bytes=", "bytes=-", "bytes=5-2", "bytes=1-2,4-5", "bytes=1 -2", "bytes=+1-2", "items=0-1",
-            "bytes 0-1", "", "bytes=0-1-2", "bytes=0x1-2",
+            "bytes=abc",
+            "bytes=",
+            "bytes=-",
+            "bytes=5-2",
+            "bytes=1-2,4-5",
+            "bytes=1 -2",
+            "bytes=+1-2",
+            "items=0-1",
+            "bytes 0-1",
+            "",
+            "bytes=0-1-2",
+            "bytes=0x1-2",
         ] {
             assert_eq!(select(Some(header), 10), Whole, "{header}");
         }

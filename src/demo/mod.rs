@@ -1,11 +1,16 @@
-//! The demo's sample project: trials laid out like the job folders of the Harbor evaluation
+//! The demo: a sample project, the keys to it, and the lines that show it off.
+//!
+//! The sample is trials laid out like the job folders of the Harbor evaluation
 //! framework, among them everything that a reader of artifacts must be able to stand.
 //!
-//! The content is the same on every run, so that tests can compare it.
+//! Its content is the same on every run, so that tests can compare it.
 
 mod harbor;
 mod images;
+mod keys;
 mod log;
+mod own;
+mod paste;
 mod sample;
 mod texts;
 
@@ -15,7 +20,10 @@ use std::path::Path;
 
 use crate::artifact::TrialId;
 
+pub use keys::DemoKeys;
 pub use log::LOG_BYTES;
+pub use own::{BEST_EXAMPLE, example, trials};
+pub use paste::Paste;
 pub use sample::LOG_NAME;
 
 /// A file of a trial: its name, and what is in it.

@@ -13,8 +13,11 @@ use super::{Content, Sample, images, texts};
 /// The name of the long log in its trial.
 pub const LOG_NAME: &str = "agent/train.log";
 
+/// Makes the files of a trial.
+type Make = fn() -> io::Result<Vec<Sample>>;
+
 /// The trials and how their files are made.
-pub(super) const TRIALS: [(&str, fn() -> io::Result<Vec<Sample>>); 7] = [
+pub(super) const TRIALS: [(&str, Make); 7] = [
     (MERGE.trial, merge),
     (PLOT.trial, plot),
     (TOKENIZER.trial, tokenizer),

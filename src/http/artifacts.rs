@@ -110,7 +110,9 @@ async fn content(
         let range = match judge(&method, &headers, stat) {
             Verdict::NotModified => return Ok((StatusCode::NOT_MODIFIED, headers::of_version(stat)).into_response()),
             Verdict::PreconditionFailed => {
-                return Err(Error::new(Kind::PreconditionFailed, "The artifact is another version than asked for.").into());
+                return Err(
+                    Error::new(Kind::PreconditionFailed, "The artifact is another version than asked for.").into()
+                );
             }
             Verdict::Unsatisfiable => {
                 let detail = format!("The artifact has {} bytes; the range selects none of them.", stat.size);

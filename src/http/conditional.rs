@@ -6,9 +6,7 @@
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use http::header::{
-    HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
-};
+use http::header::{HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE};
 use http::{HeaderMap, Method};
 
 use crate::artifact::range::{Selection, select};

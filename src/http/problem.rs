@@ -44,11 +44,9 @@ pub const fn status(kind: &Kind) -> StatusCode {
         | Kind::HostDenied
         | Kind::OriginDenied
         | Kind::LinkInvalid => StatusCode::FORBIDDEN,
-        Kind::ProjectRequired
-        | Kind::InvalidRequest
-        | Kind::InvalidCursor
-        | Kind::InvalidLimit
-        | Kind::InvalidName => StatusCode::BAD_REQUEST,
+        Kind::ProjectRequired | Kind::InvalidRequest | Kind::InvalidCursor | Kind::InvalidLimit | Kind::InvalidName => {
+            StatusCode::BAD_REQUEST
+        }
         Kind::TrialNotFound | Kind::ArtifactNotFound | Kind::LinkNotFound | Kind::NotFound => StatusCode::NOT_FOUND,
         Kind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Kind::RequestTooLarge | Kind::ArchiveTooLarge => StatusCode::PAYLOAD_TOO_LARGE,

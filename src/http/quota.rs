@@ -59,9 +59,7 @@ struct AuditParams {
 
 impl AuditParams {
     fn filter(&self) -> Result<AuditFilter> {
-        let known = |what: &str, names: String| {
-            Error::new(Kind::InvalidRequest, format!("{what} is one of: {names}."))
-        };
+        let known = |what: &str, names: String| Error::new(Kind::InvalidRequest, format!("{what} is one of: {names}."));
         let channel = self.channel.as_deref().map(|name| {
             let names = || Channel::ALL.map(Channel::as_str).join(", ");
             Channel::ALL.into_iter().find(|c| c.as_str() == name).ok_or_else(|| known("channel", names()))
@@ -70,9 +68,10 @@ impl AuditParams {
             let names = || Outcome::ALL.map(Outcome::as_str).join(", ");
             Outcome::ALL.into_iter().find(|o| o.as_str() == name).ok_or_else(|| known("outcome", names()))
         });
-        let trial = self.trial_id.as_deref().map(|id| {
-            TrialId::parse(id).map_err(|error| Error::new(Kind::InvalidName, format!("{error}.")))
-        });
+        let trial = self
+            .trial_id
+            .as_deref()
+            .map(|id| TrialId::parse(id).map_err(|error| Error::new(Kind::InvalidName, format!("{error}."))));
         Ok(AuditFilter {
             trial: trial.transpose()?,
             key_id: self.key_id.clone(),
@@ -83,9 +82,9 @@ impl AuditParams {
 
     fn limit(&self) -> Result<usize> {
         let limit = self.limit.as_deref().map_or(Some(DEFAULT_LIMIT), |limit| limit.parse().ok());
-        limit.filter(|limit| (1..=MAX_LIMIT).contains(limit)).ok_or_else(|| {
-            Error::new(Kind::InvalidLimit, format!("limit is a whole number from 1 to {MAX_LIMIT}."))
-        })
+        limit
+            .filter(|limit| (1..=MAX_LIMIT).contains(limit))
+            .ok_or_else(|| Error::new(Kind::InvalidLimit, format!("limit is a whole number from 1 to {MAX_LIMIT}.")))
     }
 }
 

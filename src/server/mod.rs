@@ -69,7 +69,8 @@ impl Server {
         let listing = Arc::new(Listing::new(Arc::clone(&catalog)));
         let reads = Arc::new(Reads::new(catalog, Arc::clone(&ledger), tracker.clone(), config.timing()));
         let quota = Arc::new(Quota::new(Arc::clone(&ledger), config.quota.reset_zone.clone()));
-        let agents = mcp::router(mcp::Front::new(Arc::clone(&access), Arc::clone(&listing), Arc::clone(&reads), config));
+        let agents =
+            mcp::router(mcp::Front::new(Arc::clone(&access), Arc::clone(&listing), Arc::clone(&reads), config));
         let people = http::router(Arc::new(Front { access, listing, reads, quota, draining: draining.clone() }));
         let routes = http::around(people.merge(agents), draining.clone());
         Self { routes, ledger, tracker, draining, limits: config.limits.clone() }
@@ -114,7 +115,10 @@ impl Server {
         sweeper.abort();
         self.tracker.close();
         if tokio::time::timeout(LAST_SETTLES, self.tracker.wait()).await.is_err() {
-            tracing::error!(unsettled = self.tracker.len(), "the ledger took no more settles: their leases will expire");
+            tracing::error!(
+                unsettled = self.tracker.len(),
+                "the ledger took no more settles: their leases will expire"
+            );
         }
     }
 

@@ -67,6 +67,12 @@ impl KeyFile {
         Self { path: path.into() }
     }
 
+    /// Whether the file is there.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
     /// Its keys, in the order of the file.
     ///
     /// # Errors

@@ -1,0 +1,221 @@
+//! `artifactd demo`: one command to a service that can be tried.
+
+use std::fs::{self, DirBuilder};
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use tempfile::TempDir;
+
+use super::Failure;
+use crate::access::keys::KeyFile;
+use crate::artifact::{ArtifactName, Project, ProjectId, TrialId, WorkspaceId};
+use crate::bytesize::parse_allowance;
+use crate::config::Config;
+use crate::demo::{BEST_EXAMPLE, DemoKeys, Paste, example, trials, write_sample};
+use crate::{server, telemetry};
+
+const WORKSPACE: &str = "default";
+const PROJECT: &str = "demo";
+/// Among how many trials the printed lines' one is chosen.
+const TRIALS_LOOKED_AT: usize = 20;
+
+/// Options of `artifactd demo`.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Serve this folder of trials instead of a sample, such as a Harbor job folder; it is only read
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Keep sample, keys and account books here; without it they last as long as the demo
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// What may be downloaded a day, such as "50 GiB" or unlimited
+    #[arg(long, value_name = "BYTES", default_value = "50 GiB", value_parser = daily_bytes)]
+    daily_bytes: String,
+    /// Print one line of JSON instead, once the service listens
+    #[arg(long)]
+    json: bool,
+}
+
+fn daily_bytes(text: &str) -> Result<String, crate::bytesize::InvalidSize> {
+    parse_allowance(text).map(|_| text.to_owned())
+}
+
+/// Everything that the service needs, written and at hand.
+struct DemoPlan {
+    /// The settings, also for `artifactd serve --config`.
+    config: PathBuf,
+    keys: DemoKeys,
+    /// Sorted, at least one.
+    trials: Vec<TrialId>,
+    /// The trial and the file that the printed lines speak of.
+    example: (TrialId, Option<ArtifactName>),
+    json: bool,
+    /// Removed with its content when the demo ends.
+    _temporary: Option<TempDir>,
+}
+
+/// Prepares and serves until it is stopped.
+///
+/// # Errors
+/// A folder cannot be read or written, or the service cannot start.
+pub(super) fn run(options: Options) -> Result<(), Failure> {
+    let plan = prepare(options)?;
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(plan))
+}
+
+async fn serve(plan: DemoPlan) -> Result<(), Failure> {
+    let config = Config::load(Some(&plan.config), [])?;
+    telemetry::start(&config.log)?;
+    server::run(config, |address| announce(&plan, address)).await?;
+    Ok(())
+}
+
+fn announce(plan: &DemoPlan, address: SocketAddr) {
+    let url = format!("http://{address}");
+    if plan.json {
+        let line = serde_json::json!({"url": url, "project": PROJECT, "keys": plan.keys, "trials": plan.trials});
+        println!("{line}");
+        return;
+    }
+    let (trial, name) = &plan.example;
+    let paste = Paste { url: &url, keys: &plan.keys, trial, name: name.as_ref() };
+    println!("artifactd serves {} trials of the project {PROJECT} at {url}\n", plan.trials.len());
+    println!("{}\nStop with Ctrl-C.", paste.lines());
+}
+
+fn prepare(options: Options) -> Result<DemoPlan, Failure> {
+    let (dir, temporary) = match &options.dir {
+        Some(dir) => {
+            DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| named(dir, &e))?;
+            (dir.canonicalize()?, None)
+        }
+        None => {
+            let temporary = tempfile::Builder::new().prefix("artifactd-demo-").tempdir()?;
+            (temporary.path().canonicalize()?, Some(temporary))
+        }
+    };
+    let say = |line: &str| eprintln!("demo: {line}");
+    let (root, trials) = match &options.store {
+        Some(store) => own(store, &dir, &say)?,
+        None => {
+            say(&format!("the sample project lies in {}", dir.join("trials").display()));
+            let root = dir.join("trials");
+            let trials = write_sample(&root, &mut |line| say(line))?;
+            (root, trials)
+        }
+    };
+    let project = Project { workspace: WorkspaceId::parse(WORKSPACE)?, id: ProjectId::parse(PROJECT)? };
+    let keys_file = dir.join("keys.toml");
+    let keys = DemoKeys::keep(&KeyFile::new(&keys_file), &dir.join("demo-keys.json"), &project, Timestamp::now())?;
+    let config = dir.join("config.toml");
+    fs::write(&config, settings(&options, &root, &keys_file, &dir.join("ledger.db"))?)?;
+    let example = worth_showing(&root, &trials).ok_or("there is no trial")?;
+    Ok(DemoPlan { config, keys, trials, example, json: options.json, _temporary: temporary })
+}
+
+/// The trials of a folder of one's own.
+fn own(store: &Path, dir: &Path, say: &dyn Fn(&str)) -> Result<(PathBuf, Vec<TrialId>), Failure> {
+    let root = store.canonicalize().map_err(|e| named(store, &e))?;
+    if dir.starts_with(&root) {
+        // Else the keys and the account books would be served with the trials.
+        return Err(format!("--dir {} must not lie inside --store {}", dir.display(), root.display()).into());
+    }
+    let (trials, others) = trials(&root).map_err(|e| named(store, &e))?;
+    if others > 0 {
+        say(&format!(
+            "{others} folders are left out: a trial's name is A-Z a-z 0-9 . _ : - and begins with a letter or digit"
+        ));
+    }
+    if trials.is_empty() {
+        return Err(
+            format!("{} holds no trials: name the folder that has one folder per trial", store.display()).into()
+        );
+    }
+    Ok((root, trials))
+}
+
+/// A trial and one of its files: among the first trials, one that was verified, else one with any
+/// file, else the first.
+fn worth_showing(root: &Path, trials: &[TrialId]) -> Option<(TrialId, Option<ArtifactName>)> {
+    let examples = trials.iter().take(TRIALS_LOOKED_AT).map(|id| (id.clone(), example(&root.join(id.as_str()))));
+    let rank = |(_, name): &(TrialId, Option<ArtifactName>)| match name {
+        Some(name) if name.as_str() == BEST_EXAMPLE => 0,
+        Some(_) => 1,
+        None => 2,
+    };
+    examples.min_by_key(rank)
+}
+
+fn named(path: &Path, error: &std::io::Error) -> Failure {
+    format!("{}: {error}", path.display()).into()
+}
+
+/// The settings file, as `artifactd serve --config` reads it.
+fn settings(options: &Options, root: &Path, keys_file: &Path, ledger: &Path) -> Result<String, Failure> {
+    let store = url::Url::from_file_path(root).map_err(|()| format!("{} has no URL", root.display()))?;
+    let text = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| format!("{} is not UTF-8", path.display()));
+    let table = |pairs: &[(&str, &str)]| {
+        toml::Value::Table(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect())
+    };
+    let settings = [
+        ("listen", options.listen.to_string().into()),
+        ("store", table(&[("url", store.as_str()), ("layout", "{trial}/"), ("single_project", PROJECT)])),
+        ("ledger", table(&[("url", &format!("embedded://{}", text(ledger)?))])),
+        ("quota", table(&[("daily_bytes", &options.daily_bytes)])),
+        ("access", table(&[("keys_file", &text(keys_file)?)])),
+        ("log", table(&[("filter", "warn")])),
+    ];
+    let settings: toml::Table = settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Ok(toml::to_string(&settings)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(dir: &Path, store: Option<&Path>) -> Options {
+        Options {
+            store: store.map(Path::to_owned),
+            dir: Some(dir.to_owned()),
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            daily_bytes: "1 GiB".into(),
+            json: true,
+        }
+    }
+
+    #[test]
+    fn a_folder_of_ones_own_is_served_as_it_is() {
+        let (dir, jobs) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let store = jobs.path().join("50% done");
+        fs::create_dir_all(store.join("t__1/agent")).expect("made");
+        fs::create_dir_all(store.join("t__2/verifier")).expect("made");
+        fs::write(store.join("t__2/verifier/test-stdout.txt"), "ok").expect("written");
+        let plan = prepare(options(dir.path(), Some(&store))).expect("prepared");
+        assert_eq!(plan.trials.iter().map(TrialId::as_str).collect::<Vec<_>>(), ["t__1", "t__2"]);
+        assert_eq!(plan.example.0.as_str(), "t__2", "the first trial has no file to show");
+        let config = Config::load(Some(&plan.config), []).expect("settings");
+        let url = url::Url::parse(&config.store.url).expect("a URL");
+        assert_eq!(url.to_file_path(), Ok(store.canonicalize().expect("there")));
+        assert_eq!(config.store.single_project.as_ref().map(ProjectId::as_str), Some(PROJECT));
+        assert!(config.layout("").is_ok());
+        assert_eq!(config.access.keys_file, dir.path().canonicalize().expect("there").join("keys.toml"));
+        let again = prepare(options(dir.path(), Some(&store))).expect("prepared");
+        assert_eq!(again.keys, plan.keys);
+    }
+
+    #[test]
+    fn folders_that_cannot_be_served_are_refused() {
+        let jobs = tempfile::tempdir().expect("a folder");
+        let state = tempfile::tempdir().expect("a folder");
+        let refused = |dir: &Path, store: &Path| prepare(options(dir, Some(store))).err().expect("refused").to_string();
+        assert!(refused(state.path(), &jobs.path().join("none")).contains("No such file"));
+        assert!(refused(state.path(), jobs.path()).contains("holds no trials"));
+        fs::create_dir(jobs.path().join("t__1")).expect("made");
+        assert!(refused(&jobs.path().join("state"), jobs.path()).contains("must not lie inside"));
+    }
+}

@@ -1,0 +1,74 @@
+//! The command line. Each command is one file: its options, and what it does with them.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its terminal")]
+
+pub mod demo;
+pub mod healthcheck;
+pub mod keys;
+pub mod serve;
+
+/// What a command failed with, as shown to the user.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The command line.
+#[derive(Debug, clap::Parser)]
+#[command(name = "artifactd", version, about, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Serve the artifacts of a store
+    Serve(serve::Options),
+    /// Serve a sample project, or a folder of trials of your own, and print lines to paste
+    Demo(demo::Options),
+    /// Make, list and disable keys
+    Keys(keys::Options),
+    /// Try the settings: everything that a start needs, short of listening
+    CheckConfig(serve::Options),
+    /// Ask a running service whether it is up; exit 0 if so
+    Healthcheck(healthcheck::Options),
+}
+
+/// Runs the command of the process's arguments. Blocks until it is done.
+///
+/// # Errors
+/// What the command failed with; its text is for the user.
+pub fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        Command::Serve(options) => serve::serve(&options),
+        Command::CheckConfig(options) => serve::check(&options),
+        Command::Keys(options) => keys::run(options),
+        Command::Healthcheck(options) => healthcheck::run(&options),
+        Command::Demo(options) => demo::run(options),
+    }
+}
+
+/// Tells the user what went wrong, with its causes, on standard error.
+pub fn report(error: &(dyn std::error::Error + 'static)) {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        // Some errors say their cause themselves.
+        let line = inner.to_string();
+        if !text.contains(&line) {
+            text = format!("{text}: {line}");
+        }
+        cause = inner.source();
+    }
+    eprintln!("artifactd: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}
