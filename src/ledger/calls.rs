@@ -91,7 +91,7 @@ pub struct Reserve {
     pub context: Context,
 }
 
-/// The present state of a reservation, as [`Ledger::reserve`] answers it.
+/// The present state of a reservation, as [`Ledger::reserve`](super::Ledger::reserve) answers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
     /// Up to `grant` bytes may be handed out until `deadline`.

@@ -183,7 +183,7 @@ mod tests {
             ("America/Havana", "2026-11-01T12:00:00Z", "2026-11-01", "2026-11-01T04:00:00Z", 25),
             // A minute after midnight clocks went back into the day before: the new day goes on.
             ("America/Goose_Bay", "2010-11-07T03:30:00Z", "2010-11-07", "2010-11-07T03:00:00Z", 25),
-            // Half an hour before midnight clocks went forward by an hour.
+            // The day before was skipped.
             ("Pacific/Apia", "2011-12-31T00:00:00Z", "2011-12-31", "2011-12-30T10:00:00Z", 24),
         ] {
             let today = days(zone, now).today;

@@ -65,7 +65,7 @@ impl Rules {
 pub enum Allowance {
     /// No bound; reads are still reserved, charged and audited.
     Unlimited,
-    /// At most this many bytes, up to [`MAX_AMOUNT`].
+    /// At most this many bytes, up to [`MAX_AMOUNT`](super::MAX_AMOUNT).
     Bytes(u64),
 }
 

@@ -1,0 +1,106 @@
+//! Many callers, many projects.
+
+use std::sync::Arc;
+
+use artifactd::ledger::{Admission, Policy, Reserve, Settlement};
+use tokio::task::JoinSet;
+
+use super::Subject;
+use crate::support::{self, DAY, NOON, policy, project};
+
+type Open = fn(Policy) -> Subject;
+
+pub(crate) async fn parallel_reserves_fit(open: Open) {
+    let it = open(policy(1000));
+    let mut calls = JoinSet::new();
+    for n in 0..64 {
+        let ledger = Arc::clone(&it.ledger);
+        calls.spawn(async move { (n, ledger.reserve(&support::reserve(n, 30, NOON + 1)).await.unwrap().reply) });
+    }
+    let (mut admitted, mut refused) = (Vec::new(), 0);
+    while let Some(answer) = calls.join_next().await {
+        match answer.unwrap() {
+            (n, Admission::Reserved(_)) => admitted.push(n),
+            (_, Admission::Refused(refusal)) => {
+                assert!(refusal.used_bytes + refusal.reserved_bytes + 30 > 1000, "{refusal:?}");
+                refused += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((admitted.len(), refused), (33, 31));
+    assert_eq!(it.sums().await, (0, 990));
+    for n in admitted {
+        let ledger = Arc::clone(&it.ledger);
+        calls.spawn(async move { (n, ledger.reserve(&support::reserve(n, 30, NOON + 1)).await.unwrap().reply) });
+        assert_eq!(it.settle(n, 25, 30).await, Settlement::Settled(25));
+    }
+    assert_eq!(it.sums().await, (33 * 25, 0));
+    assert_eq!(it.usage().await.refused, 31);
+    assert_eq!(it.verify().await.entries, 33);
+}
+
+pub(crate) async fn parallel_repeats_charge_once(open: Open) {
+    let it = open(policy(100));
+    let mut calls = JoinSet::new();
+    for _ in 0..16 {
+        let ledger = Arc::clone(&it.ledger);
+        calls.spawn(async move {
+            let admitted = ledger.reserve(&support::reserve(1, 40, NOON + 1)).await.unwrap().reply;
+            let settled = ledger.settle(&support::settle(1, 25, 40, NOON)).await.unwrap().reply;
+            (admitted, settled)
+        });
+    }
+    while let Some(answer) = calls.join_next().await {
+        let (admitted, settled) = answer.unwrap();
+        assert!(matches!(admitted, Admission::Reserved(_) | Admission::Settled), "{admitted:?}");
+        assert_eq!(settled, Settlement::Settled(25));
+    }
+    assert_eq!(it.sums().await, (25, 0));
+    assert_eq!(it.verify().await.entries, 1);
+}
+
+pub(crate) async fn projects_are_apart(open: Open) {
+    let it = open(policy(100));
+    for (name, size) in [("p", 100), ("q", 70), ("a:b", 5)] {
+        let call = Reserve { project: project(name), ..support::reserve(1, size, NOON + 1) };
+        assert!(matches!(it.ledger.reserve(&call).await.unwrap().reply, Admission::Reserved(_)), "{name}");
+    }
+    for (name, size) in [("p", 100), ("q", 70), ("a:b", 5), ("a", 0)] {
+        let sums = it.verify_of(&project(name)).await;
+        assert_eq!((sums.reserved, sums.leases), (size, u64::from(size > 0)), "{name}");
+    }
+    it.settle(1, 3, 100).await;
+    assert_eq!(it.ledger.usage(&project("q")).await.unwrap().reply.reserved, 70);
+}
+
+pub(crate) async fn sweeping_goes_through_all_projects(open: Open) {
+    let it = open(policy(100));
+    for n in 0..7 {
+        let project = project(["p", "q", "r"][usize::try_from(n % 3).unwrap()]);
+        let call = Reserve { project, ..support::reserve(n, 20, u64::MAX) };
+        it.ledger.reserve(&call).await.unwrap();
+        it.step(DAY / 6);
+    }
+    let mut expired = Vec::new();
+    for _ in 0..4 {
+        expired.push(it.ledger.sweep().await.unwrap().reply);
+    }
+    assert_eq!(expired, [3, 3, 1, 0]);
+    let old = it.usage().await.day.plus(-1);
+    for name in ["p", "q", "r"] {
+        let sums = it.ledger.verify(&project(name), Some(old)).await.unwrap().reply;
+        assert!(sums.balanced() && sums.reserved == 0 && sums.used > 0, "{name} {sums:?}");
+    }
+}
+
+pub(crate) async fn a_full_sweep_leaves_nothing_reserved(open: Open) {
+    let it = open(policy(100));
+    for n in 1..=10 {
+        it.lease(n, 10).await;
+    }
+    it.step(it.ledger.rules().lease_ms + it.ledger.rules().admission_ms);
+    assert_eq!(it.sums().await, (100, 0));
+    assert_eq!(it.usage().await.open, 0);
+    it.verify().await;
+}
