@@ -1,8 +1,10 @@
 //! A store under test, and a way to put objects into it that is not the store's own.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use artifactd::store::local::Local;
 use artifactd::store::object::Objects;
@@ -75,7 +77,7 @@ impl Fixture {
             Put::Directory(dir) => {
                 let path = dir.path().join(key);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, content).unwrap();
+                write_anew(&path, &content);
             }
             Put::Client(client) | Put::S3(client, _) | Put::Azure(client, _) => {
                 client.put(&Path::parse(key).unwrap(), content.into()).await.unwrap_or_else(|e| panic!("{key}: {e}"));
@@ -110,6 +112,20 @@ impl Fixture {
                 unfit.len() as u64
             }
         }
+    }
+}
+
+/// Writes a file until its times tell: within one tick of the file system's clock they may not.
+pub(crate) fn write_anew(path: &std::path::Path, content: &[u8]) {
+    let times = || fs::metadata(path).ok().map(|meta| (meta.ctime(), meta.ctime_nsec()));
+    let before = times();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        fs::write(path, content).unwrap();
+        if times() != before {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the clock of {} stands still", path.display());
     }
 }
 

@@ -63,6 +63,16 @@ enum Keep {
 
 /// [`Store::list`](crate::store::Store::list).
 pub(super) fn objects(root: &Root, prefix: &str, after: Option<&str>, limit: usize) -> io::Result<Page> {
+    objects_within(MAX_EXAMINED, root, prefix, after, limit)
+}
+
+fn objects_within(
+    max_examined: usize,
+    root: &Root,
+    prefix: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> io::Result<Page> {
     let limit = limit.max(1);
     let mut page = Page::default();
     let (folder, base) = prefix.rsplit_once('/').map_or(("", prefix), |(folder, base)| (folder, base));
@@ -78,7 +88,7 @@ pub(super) fn objects(root: &Root, prefix: &str, after: Option<&str>, limit: usi
             match frame.resume.take() {
                 None => drop(stack.pop()),
                 Some(floor) => match frame.cursor(&floor) {
-                    Some(cursor) if walk.examined >= MAX_EXAMINED => {
+                    Some(cursor) if walk.examined >= max_examined => {
                         page.next = Some(cursor);
                         break;
                     }
@@ -320,6 +330,54 @@ mod tests {
         ] {
             assert_eq!(comes_after(sort.as_bytes(), kind, floor.as_bytes()), expected, "{sort} after {floor}");
         }
+    }
+
+    #[test]
+    fn a_page_keeps_only_what_it_needs_and_costs_the_same_everywhere() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        for i in 0..2000 {
+            std::fs::write(dir.path().join(format!("{i:04}")), "").expect("a file");
+        }
+        let root = Root::open(dir.path()).expect("a root");
+        for floor in ["", "0500", "1989"] {
+            let mut walk = Walk { root: &root, batch: 11, examined: 0, skipped: 0 };
+            let frame = walk.enter(String::new(), "", Some(floor)).expect("readable").expect("entries");
+            let first = floor.parse().map_or(0, |last: usize| last + 1);
+            let names: Vec<_> = frame.batch.iter().map(|entry| String::from_utf8_lossy(&entry.sort)).collect();
+            let expected: Vec<_> = (first..2000).take(11).map(|i| format!("{i:04}")).collect();
+            assert_eq!(names, expected);
+            assert_eq!(frame.resume.is_some(), first + 11 < 2000);
+            assert_eq!(walk.examined, 2000);
+        }
+    }
+
+    #[test]
+    fn a_page_of_many_entries_without_an_object_ends_early_and_comes_forward() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        for i in 0..60 {
+            std::fs::create_dir(dir.path().join(format!("empty{i:02}"))).expect("a folder");
+        }
+        for i in 0..5 {
+            std::os::unix::fs::symlink("x", dir.path().join(format!("link{i}"))).expect("a link");
+        }
+        let latin1 = std::ffi::OsStr::from_bytes(b"m\xe9");
+        std::fs::write(dir.path().join(latin1), "").expect("a file");
+        std::fs::write(dir.path().join("z"), "").expect("a file");
+        let root = Root::open(dir.path()).expect("a root");
+        let (mut after, mut skipped, mut pages, mut found) = (None, 0, 0, Vec::new());
+        while pages < 100 {
+            let page = objects_within(10, &root, "", after.as_deref(), 1).expect("a page");
+            pages += 1;
+            skipped += page.skipped;
+            found.extend(page.objects.into_iter().map(|object| object.key));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!((found.as_slice(), skipped), (["z".to_owned()].as_slice(), 6));
+        assert!((10..100).contains(&pages), "{pages} pages");
     }
 
     #[test]
