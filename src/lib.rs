@@ -20,3 +20,4 @@ pub mod request;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+pub mod verdict;

@@ -240,6 +240,16 @@ fn must_be_escaped(c: char) -> bool {
     }
 }
 
+/// A short text with every character that a reader must see shown as an escape: for names.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || must_be_escaped(c) { shown.push_str(&escape(c)) } else { shown.push(c) }
+    }
+    shown
+}
+
 /// `\x1b`, `\u{202e}`.
 fn escape(c: char) -> String {
     match u32::from(c) {

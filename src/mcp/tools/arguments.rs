@@ -1,0 +1,174 @@
+//! A tool's arguments, taken one by one. What is wrong is said so that an agent can put it right:
+//! the argument, what was given, what is allowed.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+use crate::artifact::{ArtifactName, InvalidId, TrialId};
+use crate::error::{Error, Kind, Result};
+
+/// How much of a wrong value is repeated, in characters.
+const SHOWN: usize = 80;
+
+/// Arguments that were not taken yet.
+pub(super) struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    pub(super) const fn new(arguments: Map<String, Value>) -> Self {
+        Self(arguments)
+    }
+
+    /// The trial, which every tool here needs.
+    pub(super) fn trial(&mut self) -> Result<TrialId> {
+        let id = self.text("trial_id")?;
+        let id = id.ok_or_else(|| Error::new(Kind::InvalidRequest, "trial_id is missing; it names the trial."))?;
+        TrialId::parse(&id).map_err(|rule| wrong_id(Kind::InvalidRequest, "trial_id", &id, &rule))
+    }
+
+    /// The artifact, by exactly one of its two names.
+    pub(super) fn artifact(&mut self) -> Result<ArtifactName> {
+        let wrong = |argument, given: &str, rule: &InvalidId| wrong_id(Kind::InvalidName, argument, given, rule);
+        match (self.text("name")?, self.text("artifact_id")?) {
+            (Some(name), None) => ArtifactName::parse(&name).map_err(|rule| wrong("name", &name, &rule)),
+            (None, Some(id)) => ArtifactName::from_artifact_id(&id).map_err(|rule| wrong("artifact_id", &id, &rule)),
+            (Some(_), Some(_)) => {
+                Err(Error::new(Kind::InvalidRequest, "name and artifact_id are both given; give exactly one of them."))
+            }
+            (None, None) => Err(Error::new(
+                Kind::InvalidRequest,
+                "name and artifact_id are both missing; give exactly one of them.",
+            )),
+        }
+    }
+
+    /// A text, if given.
+    pub(super) fn text(&mut self, argument: &str) -> Result<Option<String>> {
+        match self.0.remove(argument) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong(Kind::InvalidRequest, argument, &other, "a string")),
+        }
+    }
+
+    /// A whole number of this range, if given. `kind` is the error outside of it.
+    pub(super) fn whole(&mut self, argument: &str, allowed: RangeInclusive<i64>, kind: Kind) -> Result<Option<i64>> {
+        let given = match self.0.remove(argument) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(given) => given,
+        };
+        match integer(&given).filter(|number| allowed.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None if (*allowed.start(), *allowed.end()) == (i64::MIN, i64::MAX) => {
+                Err(wrong(kind, argument, &given, "a whole number"))
+            }
+            None => {
+                let rule = format!("a whole number from {} to {}", allowed.start(), allowed.end());
+                Err(wrong(kind, argument, &given, &rule))
+            }
+        }
+    }
+
+    /// Refuses what is left over.
+    pub(super) fn finish(self, known: &str) -> Result<()> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(unknown) => Err(Error::new(
+                Kind::InvalidRequest,
+                format!("{} is no argument of this tool; it has {known}.", shown(&Value::from(unknown.as_str()))),
+            )),
+        }
+    }
+}
+
+/// The number, also where a client writes it with a fraction of zero.
+fn integer(value: &Value) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    #[allow(clippy::cast_possible_truncation, reason = "checked to be a whole number that an i64 holds")]
+    let exact = |float: f64| (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64);
+    value.as_i64().or_else(|| value.as_f64().filter(|_| value.is_f64()).and_then(exact))
+}
+
+fn wrong(kind: Kind, argument: &str, given: &Value, allowed: &str) -> Error {
+    Error::new(kind, format!("{argument} is {}; it must be {allowed}.", shown(given)))
+}
+
+fn wrong_id(kind: Kind, argument: &str, given: &str, rule: &InvalidId) -> Error {
+    Error::new(kind, format!("{argument} is {}; {rule}.", shown(&Value::from(given))))
+}
+
+fn shown(value: &Value) -> String {
+    let json = value.to_string();
+    match json.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &json[..end]),
+        None => json,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn arguments(value: Value) -> Arguments {
+        let Value::Object(map) = value else { panic!("an object") };
+        Arguments::new(map)
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_was_given_and_what_is_allowed() {
+        let whole = |value: Value| arguments(json!({"n": value})).whole("n", 1..=100, Kind::InvalidLimit);
+        assert_eq!(whole(json!(5)).expect("fine"), Some(5));
+        assert_eq!(whole(json!(5.0)).expect("fine"), Some(5));
+        assert_eq!(whole(json!(null)).expect("fine"), None);
+        for (bad, shown) in [
+            (json!(0), "n is 0;"),
+            (json!(101), "n is 101;"),
+            (json!(-1), "n is -1;"),
+            (json!(1.5), "n is 1.5;"),
+            (json!("5"), "n is \"5\";"),
+            (json!(u64::MAX), "n is 18446744073709551615;"),
+            (json!(1e300), "n is 1e+300;"),
+            (json!([1]), "n is [1];"),
+        ] {
+            let error = whole(bad).expect_err("refused");
+            assert_eq!(error.kind(), &Kind::InvalidLimit);
+            assert_eq!(error.message(), format!("{shown} it must be a whole number from 1 to 100."));
+        }
+    }
+
+    #[test]
+    fn one_name_of_an_artifact_is_needed() {
+        for (given, want) in [(json!({"name": "a/b"}), "a/b"), (json!({"artifact_id": "a~1b", "name": null}), "a/b")] {
+            assert_eq!(arguments(given).artifact().expect("fine").as_str(), want);
+        }
+        for (given, code, words) in [
+            (json!({}), "INVALID_REQUEST", "exactly one"),
+            (json!({"name": "a", "artifact_id": "a"}), "INVALID_REQUEST", "exactly one"),
+            (json!({"name": 5}), "INVALID_REQUEST", "name is 5; it must be a string"),
+            (json!({"name": "../x"}), "INVALID_NAME", "name is \"../x\"; an artifact name has no"),
+            (json!({"artifact_id": "a/b"}), "INVALID_NAME", "artifact_id is \"a/b\"; an artifact id writes"),
+        ] {
+            let error = arguments(given).artifact().expect_err("refused");
+            assert_eq!(error.kind().code(), code);
+            assert!(error.message().contains(words), "{}", error.message());
+        }
+    }
+
+    #[test]
+    fn a_trial_is_needed() {
+        assert!(arguments(json!({})).trial().expect_err("refused").message().starts_with("trial_id is missing"));
+        let long = "x".repeat(5000);
+        let error = arguments(json!({"trial_id": long})).trial().expect_err("refused");
+        assert!(error.message().len() < 250 && error.message().contains("a trial id is 1 to 128"));
+    }
+
+    #[test]
+    fn what_no_tool_knows_is_refused() {
+        let mut given = arguments(json!({"name": "a", "path": "b"}));
+        given.artifact().expect("fine");
+        let error = given.finish("trial_id, name").expect_err("refused");
+        assert_eq!(error.message(), "\"path\" is no argument of this tool; it has trial_id, name.");
+    }
+}
