@@ -1,0 +1,60 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# What the tests run besides this crate, installed below target/.
+VENVS := target/venv target/venv-el target/venv-mcp1
+TOOLS := $(VENVS:=/.installed) target/npm/.installed
+
+.PHONY: help
+help: ## What can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: demo
+demo: ## Serve a sample project and print lines to paste (ARGS='--store DIR' for one's own trials)
+	@echo 'Building artifactd; the first time takes a minute or two.' >&2
+	@cargo build --locked
+	@target/debug/artifactd demo $(ARGS)
+
+.PHONY: test
+test: tools ## Install what the tests need below target/, then run all of them
+	cargo test --locked
+	cargo build --locked
+	target/venv/bin/python -m pytest tests/clients $(ARGS)
+
+.PHONY: lint
+lint: ## Formatting, lints, documentation; licences too where cargo-deny is installed
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
+	@if command -v cargo-deny > /dev/null; then cargo deny --locked check; \
+	else echo 'cargo-deny is not installed: licences and sources were not checked'; fi
+
+.PHONY: bench
+bench: target/venv/.installed ## Throughput of whole downloads, latency of windows, on this machine
+	cargo build --locked --release
+	target/venv/bin/python benches/reads.py target/release/artifactd
+
+.PHONY: tools
+tools: $(TOOLS) ## Only install what the tests need
+
+.PHONY: debian
+debian:
+	@tests/debian-packages.sh
+
+target/venv/.installed: tests/requirements.txt
+target/venv-el/.installed: tests/requirements-el.txt
+target/venv-mcp1/.installed: tests/requirements-mcp1.txt
+$(VENVS:=/.installed): | debian
+	rm -rf $(@D)
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+target/npm/.installed: tests/package.json tests/package-lock.json | debian
+	mkdir -p $(@D)
+	cp tests/package.json tests/package-lock.json $(@D)
+	cd $(@D) && npm ci --no-audit --no-fund --loglevel=error
+	touch $@

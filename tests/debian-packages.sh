@@ -1,0 +1,38 @@
+#!/bin/bash
+# Installs the Debian packages that the build and the tests need, as far as they are missing.
+set -euo pipefail
+
+missing=()
+need() { # PACKAGE COMMAND…: the package is needed unless the command succeeds
+    local package=$1
+    shift
+    "$@" > /dev/null 2>&1 || missing+=("$package")
+}
+
+need build-essential cc --version
+need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+need curl curl --version
+need python3 python3 --version
+need python3-venv python3 -c 'import ensurepip, venv'
+need nodejs node --version
+need npm npm --version
+
+if ((${#missing[@]})); then
+    if [[ $(id -u) -eq 0 ]]; then
+        sudo=()
+    else
+        sudo=(sudo)
+    fi
+    if ! command -v apt-get > /dev/null || { ((${#sudo[@]})) && ! command -v sudo > /dev/null; }; then
+        echo "please install: ${missing[*]}" >&2
+        exit 1
+    fi
+    echo "installing the Debian packages ${missing[*]}"
+    "${sudo[@]}" apt-get update -qq
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+
+if ! command -v cargo > /dev/null; then
+    echo "please install Rust, at least $(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml): https://rustup.rs" >&2
+    exit 1
+fi
