@@ -14,6 +14,7 @@ use artifactd::ledger::{
     Settle, Settlement, Unavailable, Usage, Verification,
 };
 use async_trait::async_trait;
+use tempfile::TempDir;
 use uuid::Uuid;
 
 /// 2026-11-29T12:00:00Z.
@@ -42,6 +43,11 @@ impl Clock for ManualClock {
     fn now_ms(&self) -> u64 {
         self.0.load(SeqCst)
     }
+}
+
+/// A directory in memory where the system has one: for tests that write much and never crash.
+pub(crate) fn memory_directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 /// Small numbers: a credit step of 10 bytes, sweeps of 2 and 3 leases.
