@@ -18,6 +18,9 @@ use futures_util::stream::BoxStream;
 
 pub use self::open::{Limits, Located, OpenError, directory, open};
 
+/// The longest page of any listing: what object stores give in one answer.
+pub const MAX_PAGE: usize = 1000;
+
 /// A validator (RFC 9110 §8.8.3): the opaque text without its quotes, and whether it is weak.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ETag {
@@ -182,7 +185,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Up to `limit` objects whose keys begin with `prefix` (plain text, not whole segments),
     /// sorted by the key's bytes, strictly after `after` (any key, or an earlier [`Page::next`]).
-    /// A limit of 0 counts as 1.
+    /// A limit counts as at least 1 and at most [`MAX_PAGE`].
     ///
     /// Directory markers are no objects. Keys that break the rules of names, links and special
     /// files are counted in [`Page::skipped`]; one bad entry never fails the listing. A page costs

@@ -11,6 +11,7 @@ use artifactd::store::object::Objects;
 use artifactd::store::{Limits, Store};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt as _};
@@ -44,12 +45,24 @@ impl Fixture {
     }
 
     pub(crate) async fn s3() -> Self {
-        let server = Server::moto();
-        let made = reqwest::Client::new().put(format!("{}/bucket", server.url())).send().await.unwrap();
-        assert!(made.status().is_success(), "{made:?}");
+        let server = s3_server().await;
         let builder = s3_builder(&server.url());
         let client = builder.clone().with_allow_http(true).build().unwrap();
         let store = Objects::s3(builder, plain_http(), Limits::default()).unwrap();
+        Self { store: Arc::new(store), put: Put::S3(Arc::new(client), server) }
+    }
+
+    pub(crate) async fn gcs() -> Self {
+        let server = s3_server().await;
+        let builder = GoogleCloudStorageBuilder::new()
+            .with_base_url(&server.url())
+            .with_bucket_name("bucket")
+            .with_skip_signature(true);
+        // The server lets anyone read what is public, without a signature.
+        let public = [("x-amz-acl".parse().unwrap(), "public-read".parse().unwrap())].into_iter().collect();
+        let options = plain_http().with_default_headers(public);
+        let client = s3_builder(&server.url()).with_client_options(options).build().unwrap();
+        let store = Objects::gcs(builder, plain_http(), Limits::default()).unwrap();
         Self { store: Arc::new(store), put: Put::S3(Arc::new(client), server) }
     }
 
@@ -64,6 +77,14 @@ impl Fixture {
         let client = builder.clone().with_allow_http(true).build().unwrap();
         let store = Objects::azure(builder, plain_http(), Limits::default()).unwrap();
         Self { store: Arc::new(store), put: Put::Azure(Arc::new(client), server) }
+    }
+
+    /// The server behind it, if there is one.
+    pub(crate) fn server(&self) -> Option<&Server> {
+        match &self.put {
+            Put::S3(_, server) | Put::Azure(_, server) => Some(server),
+            Put::Client(_) | Put::Directory(_) => None,
+        }
     }
 
     /// Whether `a` and `a/b` may both be objects.
@@ -127,6 +148,14 @@ pub(crate) fn write_anew(path: &std::path::Path, content: &[u8]) {
         }
         assert!(Instant::now() < deadline, "the clock of {} stands still", path.display());
     }
+}
+
+/// An S3 server with an empty `bucket`.
+async fn s3_server() -> Server {
+    let server = Server::moto();
+    let made = reqwest::Client::new().put(format!("{}/bucket", server.url())).send().await.unwrap();
+    assert!(made.status().is_success(), "{made:?}");
+    server
 }
 
 pub(crate) fn s3_builder(endpoint: &str) -> AmazonS3Builder {

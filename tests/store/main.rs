@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod contract;
+mod environment;
 mod faulty;
 mod fixture;
 mod local;

@@ -22,7 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::read::Buffers;
-use self::root::{Denial, Root};
+use self::root::{Denial, OpenFile, Root};
 use super::{Folders, Opened, Page, Stat, Store, StoreError};
 use crate::artifact::has_sound_segments;
 
@@ -51,7 +51,7 @@ impl Local {
 #[async_trait]
 impl Store for Local {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
-        let file = self.on_root(key.to_owned(), |root, key| root.open_file(&key)).await?;
+        let file = self.open_file(key).await?;
         Ok(file.version.stat())
     }
 
@@ -73,7 +73,7 @@ impl Store for Local {
 
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
         super::check_range(of, &range)?;
-        let file = self.on_root(key.to_owned(), |root, key| root.open_file(&key)).await?;
+        let file = self.open_file(key).await?;
         let stat = file.version.stat();
         // The text of the validator names the version whether it is still weak or not.
         if stat.size != of.size || !stat.etag.weak_eq(&of.etag) {
@@ -84,16 +84,19 @@ impl Store for Local {
 }
 
 impl Local {
-    async fn on_root<T: Send + 'static>(
-        &self,
-        key: String,
-        f: impl FnOnce(&Root, String) -> Result<T, Denial> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        if !has_sound_segments(&key) {
+    /// Opens a file at once if the kernel has its path at hand, and where it may block if not.
+    async fn open_file(&self, key: &str) -> Result<OpenFile, StoreError> {
+        if !has_sound_segments(key) {
             return Err(StoreError::NotFound);
         }
-        let root = Arc::clone(&self.root);
-        off_thread(move || f(&root, key)).await?.map_err(|denial| match denial {
+        let opened = match self.root.open_cached(key) {
+            Some(opened) => opened,
+            None => {
+                let (root, key) = (Arc::clone(&self.root), key.to_owned());
+                off_thread(move || root.open_file(&key)).await?
+            }
+        };
+        opened.map_err(|denial| match denial {
             Denial::Absent | Denial::Unfit => StoreError::NotFound,
             Denial::Fault(error) => StoreError::unavailable(error),
         })

@@ -1,6 +1,6 @@
 //! Opening beneath the root: the one place that touches paths.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -14,6 +14,9 @@ use super::super::{ETag, Stat};
 
 /// A file younger than this may be written again without its times telling.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+/// What opening anything but a regular file is answered with, as the kernel does for sockets.
+const IRREGULAR: Errno = Errno::NXIO;
 
 /// The directory that everything is resolved beneath.
 #[derive(Debug)]
@@ -62,13 +65,7 @@ pub(super) struct Version {
 impl Version {
     /// The version that `file` is now.
     pub(super) fn of(file: &File) -> io::Result<Self> {
-        let meta = file.metadata()?;
-        Ok(Self {
-            inode: meta.ino(),
-            size: meta.size(),
-            mtime: (meta.mtime(), meta.mtime_nsec()),
-            ctime: (meta.ctime(), meta.ctime_nsec()),
-        })
+        file.metadata().map(|meta| Self::from(&meta))
     }
 
     pub(super) fn stat(&self) -> Stat {
@@ -83,6 +80,17 @@ impl Version {
         let settled = now.duration_since(time(self.ctime)).is_ok_and(|age| age >= SETTLED_AFTER);
         let etag = if settled { ETag::strong(opaque) } else { ETag::weak(opaque) };
         Stat { size: self.size, etag, modified: time(self.mtime) }
+    }
+}
+
+impl From<&Metadata> for Version {
+    fn from(meta: &Metadata) -> Self {
+        Self {
+            inode: meta.ino(),
+            size: meta.size(),
+            mtime: (meta.mtime(), meta.mtime_nsec()),
+            ctime: (meta.ctime(), meta.ctime_nsec()),
+        }
     }
 }
 
@@ -106,34 +114,50 @@ impl Root {
         }
     }
 
-    /// Opens the regular file `key`. What it is gets asked before it is opened, because opening a
-    /// device may act on it; and once more afterwards, because it may have been replaced.
+    /// Opens the regular file `key`.
     pub(super) fn open_file(&self, key: &str) -> Result<OpenFile, Denial> {
-        let probe = self.resolve(key, OFlags::PATH)?;
-        let mode = rustix::fs::fstat(&probe).map_err(Denial::of)?.st_mode;
-        if FileType::from_raw_mode(mode) != FileType::RegularFile {
-            return Err(Denial::Unfit);
+        self.open_regular(key, ResolveFlags::empty()).map_err(Denial::of)
+    }
+
+    /// Opens the regular file `key` if the kernel has its path at hand, without waiting for a disk;
+    /// `None` if it has not.
+    pub(super) fn open_cached(&self, key: &str) -> Option<Result<OpenFile, Denial>> {
+        match self.open_regular(key, ResolveFlags::CACHED) {
+            // Linux before 5.12 does not know how not to wait.
+            Err(Errno::AGAIN | Errno::INTR | Errno::INVAL) => None,
+            result => Some(result.map_err(Denial::of)),
         }
-        let file = File::from(self.resolve(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
-        if !file.metadata().map_err(Denial::Fault)?.is_file() {
-            return Err(Denial::Unfit);
-        }
-        let version = Version::of(&file).map_err(Denial::Fault)?;
-        Ok(OpenFile { file, version })
     }
 
     /// Opens the folder `key` (empty for the root, a closing slash allowed) to read its entries.
     pub(super) fn open_folder(&self, key: &str) -> Result<OwnedFd, Denial> {
-        self.resolve(if key.is_empty() { "." } else { key }, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)
+        let path = if key.is_empty() { "." } else { key };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
+        self.resolve(path, flags, ResolveFlags::empty()).map_err(Denial::of)
     }
 
-    fn resolve(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Denial> {
+    /// What a file is gets asked before it is opened, because opening a device may act on it; and
+    /// once more afterwards, because it may have been replaced.
+    fn open_regular(&self, key: &str, how: ResolveFlags) -> rustix::io::Result<OpenFile> {
+        let probe = self.resolve(key, OFlags::PATH, how)?;
+        if FileType::from_raw_mode(rustix::fs::fstat(&probe)?.st_mode) != FileType::RegularFile {
+            return Err(IRREGULAR);
+        }
+        let file = File::from(self.resolve(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, how)?);
+        let meta = file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if !meta.is_file() {
+            return Err(IRREGULAR);
+        }
+        Ok(OpenFile { file, version: Version::from(&meta) })
+    }
+
+    fn resolve(&self, path: &str, flags: OFlags, how: ResolveFlags) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         loop {
-            match rustix::fs::openat2(&self.0, path, flags, Mode::empty(), how) {
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                result => return result.map_err(Denial::of),
+            match rustix::fs::openat2(&self.0, path, flags, Mode::empty(), beneath | how) {
+                Err(Errno::INTR | Errno::AGAIN) if how.is_empty() => {}
+                result => return result,
             }
         }
     }

@@ -12,14 +12,12 @@ use std::io;
 
 use rustix::fs::{AtFlags, Dir, FileType};
 
-use super::super::{Folders, Listed, Page};
+use super::super::{Folders, Listed, MAX_PAGE, Page};
 use super::root::{Denial, Root};
 use crate::artifact::has_sound_segments;
 
 /// The longest key, in bytes: the longest name, and as much again for what a layout puts before it.
 const MAX_KEY_BYTES: usize = 2048;
-/// The most entries kept of one folder.
-const MAX_BATCH: usize = 1000;
 /// After so many examined entries a page ends, as soon as it has come forward.
 const MAX_EXAMINED: usize = 200_000;
 /// After so many folders without objects a page of folders ends.
@@ -73,16 +71,18 @@ fn objects_within(
     after: Option<&str>,
     limit: usize,
 ) -> io::Result<Page> {
-    let limit = limit.max(1);
+    let limit = limit.clamp(1, MAX_PAGE);
     let mut page = Page::default();
     let (folder, base) = prefix.rsplit_once('/').map_or(("", prefix), |(folder, base)| (folder, base));
     let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
     let Some(floor) = relative(&folder, prefix, after) else {
         return Ok(page);
     };
-    let mut walk = Walk { root, batch: limit.min(MAX_BATCH) + 1, examined: 0, skipped: 0 };
+    if !is_folder(root, &folder)? {
+        return Ok(page);
+    }
+    let mut walk = Walk { root, batch: limit + 1, examined: 0, skipped: 0 };
     let mut stack = Vec::from_iter(walk.enter(folder, base, floor)?);
-    walk.skipped = 0; // A prefix that is no folder to read has no entries to skip.
     while let Some(frame) = stack.last_mut() {
         let Some(entry) = frame.batch.pop_front() else {
             match frame.resume.take() {
@@ -128,9 +128,12 @@ fn objects_within(
 /// [`Store::folders`](crate::store::Store::folders). A folder without any object is none, as in an
 /// object store.
 pub(super) fn folders(root: &Root, prefix: &str, after: Option<&str>, limit: usize) -> io::Result<Folders> {
-    let limit = limit.max(1);
+    let limit = limit.clamp(1, MAX_PAGE);
     let mut page = Folders::default();
-    let mut walk = Walk { root, batch: limit.min(MAX_BATCH) + 1, examined: 0, skipped: 0 };
+    if !is_folder(root, prefix)? {
+        return Ok(page);
+    }
+    let mut walk = Walk { root, batch: limit + 1, examined: 0, skipped: 0 };
     let mut frame = Frame::new(prefix.to_owned(), "");
     let mut empty = 0;
     frame.resume = Some(after.map_or_else(Vec::new, |name| format!("{name}{BEHIND}").into_bytes()));
@@ -154,6 +157,19 @@ pub(super) fn folders(root: &Root, prefix: &str, after: Option<&str>, limit: usi
         }
     }
     Ok(page)
+}
+
+/// Whether the folder of a prefix is there to be read. Trouble with it is trouble of the listing:
+/// there is nothing else to show.
+fn is_folder(root: &Root, folder: &str) -> io::Result<bool> {
+    if !folder.strip_suffix('/').is_none_or(has_sound_segments) {
+        return Ok(false);
+    }
+    match root.open_folder(folder) {
+        Ok(_) => Ok(true),
+        Err(Denial::Fault(error)) => Err(error),
+        Err(_) => Ok(false),
+    }
 }
 
 /// The cursor seen from `folder`, in which all keys with `prefix` lie: `Some(None)` before its first
@@ -196,9 +212,6 @@ impl Walk<'_> {
     /// Reads the frame's folder for its smallest entries after `floor`.
     fn refill(&mut self, frame: &mut Frame, floor: &[u8], keep: Keep) -> io::Result<()> {
         frame.batch.clear();
-        if !frame.folder.is_empty() && !has_sound_segments(&frame.folder[..frame.folder.len() - 1]) {
-            return Ok(());
-        }
         let read = self
             .root
             .open_folder(&frame.folder)

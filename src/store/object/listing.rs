@@ -11,14 +11,12 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::memory::InMemory;
 use object_store::{Extensions, ObjectStore};
 
-use super::super::{Folders, Limits, Listed, Page, StoreError};
+use super::super::{Folders, Limits, Listed, MAX_PAGE, Page, StoreError};
 use super::listing_xml::{Dialect, Listing, Object};
 use super::wire::{IsListing, Witness};
 use super::{refusal, stat_from};
 use crate::artifact::has_sound_segments;
 
-/// The most entries that stores give in one answer.
-const MAX_ENTRIES: usize = 1000;
 /// After so many answers a page ends, as soon as it has come forward: a trial full of unsound keys
 /// must not hold a caller for ever.
 const REQUESTS_OF_A_PAGE: usize = 8;
@@ -58,7 +56,7 @@ impl Lister {
 
     /// [`Store::list`](crate::store::Store::list).
     pub(super) async fn objects(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
-        let limit = limit.clamp(1, MAX_ENTRIES);
+        let limit = limit.clamp(1, MAX_PAGE);
         let mut page = Page::default();
         let mut ask = Ask { prefix, after, folders: false, token: None, entries: limit };
         // The last key of the page's span, sound or not.
@@ -90,14 +88,14 @@ impl Lister {
                 return Ok(page);
             }
             ask.token = Some(token);
-            ask.entries = if position.is_some() { limit - page.objects.len() } else { MAX_ENTRIES };
+            ask.entries = if position.is_some() { limit - page.objects.len() } else { MAX_PAGE };
         }
         Err(StoreError::unavailable("the listing does not come forward"))
     }
 
     /// [`Store::folders`](crate::store::Store::folders).
     pub(super) async fn folders(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Folders, StoreError> {
-        let limit = limit.clamp(1, MAX_ENTRIES);
+        let limit = limit.clamp(1, MAX_PAGE);
         let mut page = Folders::default();
         // Behind everything in the folder, whose keys go on with a slash: '0' is the next byte.
         let behind = after.map(|name| format!("{prefix}{name}0"));
@@ -126,7 +124,7 @@ impl Lister {
             }
             ask.token = Some(token);
             // Objects beside the folders count in the store's answer: then ask for more at once.
-            ask.entries = if entries == 0 { MAX_ENTRIES } else { limit };
+            ask.entries = if entries == 0 { MAX_PAGE } else { limit };
         }
         Err(StoreError::unavailable("the listing does not come forward"))
     }
