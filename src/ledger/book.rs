@@ -191,10 +191,11 @@ pub trait Book {
     /// Sets or clears the allowance of a project.
     fn put_exception(&mut self, project: &ProjectId, exception: Option<&Override>) -> Result<(), Self::Error>;
 
-    /// By how many bytes the adjustment of this id was applied, if it was.
-    fn adjustment(&mut self, project: &ProjectId, id: &str) -> Result<Option<i64>, Self::Error>;
+    /// Which day the adjustment of this id was applied to, and by how many bytes, if it was.
+    fn adjustment(&mut self, project: &ProjectId, id: &str) -> Result<Option<(Day, i64)>, Self::Error>;
 
-    /// Remembers an adjustment as long as its day is kept.
+    /// Remembers an adjustment as long as its day is kept, instead of one of the same id whose day
+    /// is not.
     fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> Result<(), Self::Error>;
 
     /// Deletes at most `limit` records whose time was over before `now`, the oldest first.

@@ -162,8 +162,8 @@ impl Book for MemoryBook {
         Ok(())
     }
 
-    fn adjustment(&mut self, project: &ProjectId, id: &str) -> Result<Option<i64>, Infallible> {
-        Ok(self.adjustments.get(&(project.clone(), id.to_owned())).map(|(_, applied)| *applied))
+    fn adjustment(&mut self, project: &ProjectId, id: &str) -> Result<Option<(Day, i64)>, Infallible> {
+        Ok(self.adjustments.get(&(project.clone(), id.to_owned())).copied())
     }
 
     fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> Result<(), Infallible> {

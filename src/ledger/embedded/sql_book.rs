@@ -330,13 +330,13 @@ impl Book for SqlBook<'_> {
         )
     }
 
-    fn adjustment(&mut self, project: &ProjectId, id: &str) -> rusqlite::Result<Option<i64>> {
-        let sql = "SELECT applied FROM adjustment WHERE project = ?1 AND id = ?2";
-        self.one(sql, params![project, id], |row| row.get(0)).optional()
+    fn adjustment(&mut self, project: &ProjectId, id: &str) -> rusqlite::Result<Option<(Day, i64)>> {
+        let sql = "SELECT day, applied FROM adjustment WHERE project = ?1 AND id = ?2";
+        self.one(sql, params![project, id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
     }
 
     fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> rusqlite::Result<()> {
-        let sql = "INSERT INTO adjustment (project, id, day, applied) VALUES (?1, ?2, ?3, ?4)";
+        let sql = "INSERT OR REPLACE INTO adjustment (project, id, day, applied) VALUES (?1, ?2, ?3, ?4)";
         self.run(sql, params![project, id, day, applied])
     }
 

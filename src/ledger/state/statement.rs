@@ -112,7 +112,8 @@ pub fn adjust<B: Book>(book: &mut B, at: &Moment<'_>, call: &Adjust) -> Result<A
     if !at.takes(call.day) {
         return Ok(Adjustment::NoSuchDay);
     }
-    if let Some(applied) = book.adjustment(&call.project, &call.id)? {
+    // Beyond the retention it is forgotten, whether or not it has been deleted yet.
+    if let Some((_, applied)) = book.adjustment(&call.project, &call.id)?.filter(|(day, _)| *day >= at.first_kept()) {
         return Ok(Adjustment::Applied(applied));
     }
     let line = Line::adjustment(call.id.clone(), call.by.clone(), call.reason.clone(), call.bytes);
