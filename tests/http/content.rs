@@ -50,7 +50,8 @@ async fn one_range_in_every_form() {
 #[tokio::test]
 async fn answers_made_of_metadata_touch_no_ledger() {
     let service = service().await;
-    let etag = service.get("/v1/trials/t1/artifacts/log.txt").await.json::<Value>().await.expect("JSON")["etag"].clone();
+    let etag =
+        service.get("/v1/trials/t1/artifacts/log.txt").await.json::<Value>().await.expect("JSON")["etag"].clone();
     let etag = etag.as_str().expect("etag");
     let before = service.store.opens();
     for (method, header, value, status) in [
@@ -86,7 +87,10 @@ async fn an_empty_file_is_a_whole_answer() {
     for range in ["bytes=0-", "bytes=-5"] {
         let request = service.request(Method::GET, "/v1/trials/t1/artifacts/empty/content", &service.keys.read_only);
         let answer = request.header("range", range).send().await.expect("an answer");
-        assert_eq!((answer.status().as_u16(), &answer.headers()["content-range"]), (416, &"bytes */0".parse().expect("value")));
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()["content-range"]),
+            (416, &"bytes */0".parse().expect("value"))
+        );
     }
     assert_eq!(service.settled().await, 0);
     let audit = service.json("/v1/quota/audit").await;
@@ -153,7 +157,8 @@ async fn every_read_has_its_entry() {
 async fn the_audit_is_paged_newest_first() {
     let service = service().await;
     for n in 0..5 {
-        let request = service.request(Method::GET, PATH, &service.keys.read_only).header("range", format!("bytes=0-{n}"));
+        let request =
+            service.request(Method::GET, PATH, &service.keys.read_only).header("range", format!("bytes=0-{n}"));
         request.send().await.expect("an answer").bytes().await.expect("bytes");
         service.settled().await;
     }

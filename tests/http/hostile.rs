@@ -78,7 +78,8 @@ async fn floods() {
     let service = service().await;
     let key = &service.keys.read_only;
     let twenty_mb = vec![b' '; 20_000_000];
-    let mut large = raw::request("POST", "/v1/mcp", key, "Content-Type: application/json\r\nContent-Length: 20000000\r\n");
+    let mut large =
+        raw::request("POST", "/v1/mcp", key, "Content-Type: application/json\r\nContent-Length: 20000000\r\n");
     large.extend_from_slice(&twenty_mb);
     let answer = raw::send(service.address, &large).await;
     assert_eq!(answer.status, 413);
@@ -119,7 +120,8 @@ async fn mcp_bodies_that_are_no_call() {
         (r#"{"jsonrpc":"2.0","id":1}"#.to_owned(), -32600),
     ] {
         let request = service.request(Method::POST, "/v1/mcp", &service.keys.read_only);
-        let answer = request.header("content-type", "application/json").body(body.clone()).send().await.expect("an answer");
+        let answer =
+            request.header("content-type", "application/json").body(body.clone()).send().await.expect("an answer");
         let short: String = body.chars().take(60).collect();
         assert_eq!(answer.status(), 400, "{short}");
         let reply: Value = answer.json().await.expect("JSON");
@@ -133,7 +135,12 @@ async fn clients_that_dawdle_or_vanish() {
     use tokio::io::AsyncWriteExt as _;
     let service = service().await;
     let mut open = Vec::new();
-    for part in ["", "GET", "GET /v1/me HTTP/1.1\r\nHost: x\r\n", "POST /v1/mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"] {
+    for part in [
+        "",
+        "GET",
+        "GET /v1/me HTTP/1.1\r\nHost: x\r\n",
+        "POST /v1/mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{",
+    ] {
         let mut stream = tokio::net::TcpStream::connect(service.address).await.expect("it listens");
         stream.write_all(part.as_bytes()).await.expect("sent");
         open.push(stream);

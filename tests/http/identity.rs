@@ -94,8 +94,14 @@ async fn a_personal_key_names_its_project_and_an_operator_any() {
         let quota = ask("/v1/quota", &service.keys.operator, project).await.expect("an answer");
         assert_eq!(quota.json::<Value>().await.expect("JSON")["project_id"], project);
     }
-    let me: Value =
-        service.request(Method::GET, "/v1/me", &service.keys.personal).send().await.expect("an answer").json().await.expect("JSON");
+    let me: Value = service
+        .request(Method::GET, "/v1/me", &service.keys.personal)
+        .send()
+        .await
+        .expect("an answer")
+        .json()
+        .await
+        .expect("JSON");
     assert_eq!((&me["project"], &me["kind"]), (&Value::Null, &json!("personal")));
 }
 

@@ -6,8 +6,25 @@ use serde_json::{Value, json};
 use super::service::Service;
 
 const NAMES: &[&str] = &[
-    "100%.txt", "a", "a+b", "a.txt", "agent/log.txt", "agent.txt", "a0", "[1]{2}", "cafe\u{301}", "caf\u{e9}", "core#1",
-    ".hidden", "..x", "~tilde/~1", "日本/語.txt", "with space", "x?y=z&w", "semi;colon", "'quote\"",
+    "100%.txt",
+    "a",
+    "a+b",
+    "a.txt",
+    "agent/log.txt",
+    "agent.txt",
+    "a0",
+    "[1]{2}",
+    "cafe\u{301}",
+    "caf\u{e9}",
+    "core#1",
+    ".hidden",
+    "..x",
+    "~tilde/~1",
+    "日本/語.txt",
+    "with space",
+    "x?y=z&w",
+    "semi;colon",
+    "'quote\"",
 ];
 
 async fn service() -> Service {
@@ -82,7 +99,8 @@ async fn a_prefix_is_plain_text() {
 #[tokio::test]
 async fn what_is_wrong_with_a_listing_is_said() {
     let service = service().await;
-    let cursor = service.json("/v1/trials/t1/artifacts?limit=1").await["next_cursor"].as_str().expect("more").to_owned();
+    let cursor =
+        service.json("/v1/trials/t1/artifacts?limit=1").await["next_cursor"].as_str().expect("more").to_owned();
     for (query, code) in [
         ("limit=0".to_owned(), "INVALID_LIMIT"),
         ("limit=101".to_owned(), "INVALID_LIMIT"),
@@ -103,7 +121,8 @@ async fn what_is_wrong_with_a_listing_is_said() {
 
 #[tokio::test]
 async fn trials_are_paged_and_jobs_are_none() {
-    let service = Service::start(&[("t2", "a", b""), ("t1", "a", b""), ("t3/x", "a", b""), ("_not-an-id", "a", b"")]).await;
+    let service =
+        Service::start(&[("t2", "a", b""), ("t1", "a", b""), ("t3/x", "a", b""), ("_not-an-id", "a", b"")]).await;
     let page = service.json("/v1/trials?limit=2").await;
     assert_eq!(page["items"], json!([{"trial_id": "t1"}, {"trial_id": "t2"}]));
     let next = page["next_cursor"].as_str().expect("more");
@@ -117,7 +136,8 @@ async fn trials_are_paged_and_jobs_are_none() {
 async fn links_and_special_files_are_neither_listed_nor_read() {
     let service = Service::start(&[("t1", "sound.txt", b"sound"), ("t2", "secret.txt", b"secret")]).await;
     let trial = service.scratch.path().join("store/demo/t1");
-    let link = |target: &std::path::Path, name: &str| std::os::unix::fs::symlink(target, trial.join(name)).expect("link");
+    let link =
+        |target: &std::path::Path, name: &str| std::os::unix::fs::symlink(target, trial.join(name)).expect("link");
     link("/etc/passwd".as_ref(), "to-file");
     link("/etc".as_ref(), "to-folder");
     link("../t2".as_ref(), "to-trial");

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "the modules of one test binary share their items")]
 
 mod content;
+mod crash;
 mod faults;
 mod hostile;
 mod identity;

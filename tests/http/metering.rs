@@ -35,8 +35,7 @@ async fn a_file_larger_than_what_is_left_is_refused_and_not_one_byte_is_read() {
         assert_eq!((&problem["limit_bytes"], &problem["used_bytes"]), (&json!(1000), &json!(600)));
         assert!(problem["resets_at"].as_str().expect("time").ends_with("T00:00:00Z"));
 
-        let result =
-            service.tool("envloop_trial_artifact_read", json!({"trial_id": "t1", "name": name})).await;
+        let result = service.tool("envloop_trial_artifact_read", json!({"trial_id": "t1", "name": name})).await;
         assert_eq!(result["isError"], true, "{result}");
         let text = result["content"][0]["text"].as_str().expect("text");
         assert!(text.starts_with("DOWNLOAD_QUOTA_EXCEEDED"), "{text}");

@@ -18,9 +18,8 @@ pub struct Answer {
 
 impl Answer {
     pub fn header(&self, name: &str) -> Option<&str> {
-        let line = self.head.lines().find(|line| {
-            line.split_once(':').is_some_and(|(n, _)| n.eq_ignore_ascii_case(name))
-        })?;
+        let line =
+            self.head.lines().find(|line| line.split_once(':').is_some_and(|(n, _)| n.eq_ignore_ascii_case(name)))?;
         line.split_once(':').map(|(_, value)| value.trim())
     }
 

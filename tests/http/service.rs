@@ -1,7 +1,7 @@
 //! One artifactd on a free port of loopback, over a scratch directory.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -172,31 +172,32 @@ fn put(root: &Path, trial: &str, name: &str, content: &[u8]) {
 pub const PROJECT: &str = "demo";
 const FOREIGN: &str = "other";
 
-fn keys(scratch: &Path) -> (Keys, std::path::PathBuf) {
-    let path = scratch.join("keys.toml");
-    let file = KeyFile::new(&path);
-    let grant = |project: &str, access: Access| Grant {
-        project: Project {
-            workspace: WorkspaceId::parse("default").expect("workspace"),
-            id: ProjectId::parse(project).expect("project"),
-        },
-        access,
-    };
-    let make = |key_id: &str, scope: Scope| {
-        let made = file.create_key(Some(key_id), scope, jiff::Timestamp::now(), None).expect("a key");
-        made.0.expose().to_owned()
-    };
-    let preset = |project: &str, preset: Preset| grant(project, Access::Preset(preset));
+/// Adds a key for one project to a key file.
+pub fn make_key(file: &Path, key_id: &str, project: &str, preset: Preset) -> String {
+    add(file, key_id, Scope::Project(grant(project, Access::Preset(preset))))
+}
+
+fn add(file: &Path, key_id: &str, scope: Scope) -> String {
+    let made = KeyFile::new(file).create_key(Some(key_id), scope, jiff::Timestamp::now(), None).expect("a key");
+    made.0.expose().to_owned()
+}
+
+fn grant(project: &str, access: Access) -> Grant {
+    let workspace = WorkspaceId::parse("default").expect("workspace");
+    Grant { project: Project { workspace, id: ProjectId::parse(project).expect("project") }, access }
+}
+
+fn keys(scratch: &Path) -> (Keys, PathBuf) {
+    let file = scratch.join("keys.toml");
+    let sees = Access::Capabilities([Capability::JobsRead].into());
+    let own = grant(PROJECT, Access::Preset(Preset::ReadOnly));
     let keys = Keys {
-        read_only: make("read-only", Scope::Project(preset(PROJECT, Preset::ReadOnly))),
-        automation: make("automation", Scope::Project(preset(PROJECT, Preset::ProjectAutomation))),
-        operator: make("operator", Scope::Operator),
-        personal: make("personal", Scope::Personal(vec![preset(PROJECT, Preset::ReadOnly)])),
-        viewer: make(
-            "viewer",
-            Scope::Project(grant(PROJECT, Access::Capabilities([Capability::JobsRead].into()))),
-        ),
-        foreign: make("foreign", Scope::Project(preset(FOREIGN, Preset::ReadOnly))),
+        read_only: make_key(&file, "read-only", PROJECT, Preset::ReadOnly),
+        automation: make_key(&file, "automation", PROJECT, Preset::ProjectAutomation),
+        operator: add(&file, "operator", Scope::Operator),
+        personal: add(&file, "personal", Scope::Personal(vec![own])),
+        viewer: add(&file, "viewer", Scope::Project(grant(PROJECT, sees))),
+        foreign: make_key(&file, "foreign", FOREIGN, Preset::ReadOnly),
     };
-    (keys, path)
+    (keys, file)
 }

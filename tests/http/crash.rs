@@ -1,0 +1,124 @@
+//! The process killed in mid-download: nothing is under-counted, the lease expires, the books
+//! balance.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use artifactd::access::Preset;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::raw;
+use super::service::{PROJECT, make_key};
+
+const SIZE: u64 = 256 << 20;
+const CREDIT: u64 = 1 << 20;
+
+struct Process {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Process {
+    /// Starts the binary and waits until it says where it listens.
+    fn start(config: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_artifactd"))
+            .args(["serve", "--config"])
+            .arg(config)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let lines = BufReader::new(child.stderr.take().expect("piped"));
+        let mut lines = lines.lines().map(|line| line.expect("text"));
+        let line = lines.find(|line| line.contains("\"listening\"")).expect("it listens");
+        let line: Value = serde_json::from_str(&line).expect("a log line");
+        let address = line["address"].as_str().expect("address").parse().expect("address");
+        // The pipe is read on, so that the process never waits for its log.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address }
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().expect("SIGKILL");
+        self.child.wait().expect("it is gone");
+    }
+
+    fn json(&self, path: &str, key: &str) -> Value {
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
+        stream.write_all(&raw::request("GET", path, key, "")).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        serde_json::from_str(body).expect("JSON")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_killed_process_under_counts_nothing() {
+    let scratch = TempDir::new().expect("scratch directory");
+    let at = |name: &str| scratch.path().join(name);
+    std::fs::create_dir_all(at("store/demo/t1")).expect("folders");
+    std::fs::File::create(at("store/demo/t1/a")).expect("file").set_len(SIZE).expect("a sparse file");
+    let key = make_key(&at("keys.toml"), "reader", PROJECT, Preset::ReadOnly);
+    let config = format!(
+        "listen = \"127.0.0.1:0\"\n[store]\nurl = \"file://{0}/store\"\n[ledger]\nurl = \"embedded://{0}/ledger.db\"\n\
+         lease_seconds = 1\ncredit = {CREDIT}\n[access]\nkeys_file = \"{0}/keys.toml\"\n[log]\nformat = \"json\"\n",
+        scratch.path().display()
+    );
+    std::fs::write(at("config.toml"), config).expect("settings");
+
+    let mut received = Vec::new();
+    for kill_after in [1, 3 << 20, 40 << 20] {
+        let mut process = Process::start(&at("config.toml"));
+        let mut client = TcpStream::connect(process.address).expect("it listens");
+        client.write_all(&raw::request("GET", "/v1/trials/t1/artifacts/a/content", &key, "")).expect("sent");
+        let (mut got, mut buffer) = (0, vec![0; 256 << 10]);
+        while got < kill_after {
+            let n = client.read(&mut buffer).expect("bytes") as u64;
+            assert!(n > 0, "the answer goes on");
+            got += n;
+        }
+        // The lease of a process killed before may not have run out yet.
+        let quota = process.json("/v1/quota", &key);
+        let open = quota["open_reservations"].as_u64().expect("a number");
+        assert!(open >= 1 && quota["reserved_bytes"] == open * SIZE, "{quota}");
+        process.kill();
+        // What was under way arrives all the same, and counts as received.
+        loop {
+            match client.read(&mut buffer) {
+                Ok(0) | Err(_) => break,
+                Ok(n) => got += n as u64,
+            }
+        }
+        received.push(got);
+    }
+
+    let process = Process::start(&at("config.toml"));
+    let give_up = Instant::now() + Duration::from_secs(20);
+    while process.json("/v1/quota", &key)["open_reservations"] != 0 {
+        assert!(Instant::now() < give_up, "leases of a dead process expire");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let audit = process.json("/v1/quota/audit", &key);
+    let entries = audit["items"].as_array().expect("entries");
+    assert_eq!(entries.len(), received.len());
+    for (entry, received) in entries.iter().rev().zip(&received) {
+        let charged = entry["charged_bytes"].as_u64().expect("a number");
+        assert_eq!(entry["outcome"], "expired");
+        // The head of the answer was received, too, and is not charged: 4 KiB covers it.
+        assert!(charged + 4096 >= *received, "{charged} charged, {received} received");
+        assert!(charged <= received + 16 * CREDIT, "{charged} charged, {received} received");
+    }
+    let sums = process.json("/v1/quota/audit/verify", &key);
+    assert_eq!((&sums["balanced"], &sums["reserved_bytes"]), (&true.into(), &0.into()), "{sums}");
+}
