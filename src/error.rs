@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::access::Capability;
-use crate::ledger::Refusal;
+use crate::ledger::{At, Refusal};
 
 /// The outcome of an operation of the service.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -45,7 +45,8 @@ pub enum Kind {
     PreconditionFailed,
     /// The artifact's length in bytes.
     RangeNotSatisfiable(u64),
-    DownloadQuotaExceeded(Box<Refusal>),
+    /// The refusal, and the ledger's time when it was made.
+    DownloadQuotaExceeded(Box<At<Refusal>>),
     TooManyRequests,
     QuotaUnavailable,
     StoreUnavailable,

@@ -17,6 +17,7 @@ use super::conditional::{Verdict, judge};
 use super::extract::{ArtifactPath, Params, TrialPath};
 use super::headers::{self, Disposition};
 use super::problem::Problem;
+use super::ratelimit;
 use crate::access::Principal;
 use crate::artifact::ArtifactName;
 use crate::error::{Error, Kind, Result};
@@ -121,14 +122,18 @@ async fn content(
             Verdict::Whole => None,
             Verdict::Part(range) => Some(range),
         };
-        let (status, content_headers) = head_of(&name, stat, disposition, range.as_ref());
+        let (status, mut content_headers) = head_of(&name, stat, disposition, range.as_ref());
         if method == Method::HEAD {
             return Ok((status, content_headers, Body::empty()).into_response());
         }
         let size = stat.size;
         let read = front.reads.reserve(&who, &found, Channel::Http, request_id.as_str()).await?;
+        let standing = read.standing();
         match read.stream(range.unwrap_or(0..size)).await {
-            Ok(stream) => return Ok((status, content_headers, Body::new(StreamBody(stream))).into_response()),
+            Ok(stream) => {
+                ratelimit::of_admission(&mut content_headers, standing);
+                return Ok((status, content_headers, Body::new(StreamBody(stream))).into_response());
+            }
             Err(error) if *error.kind() == Kind::ArtifactChanged && attempt < CHANGED_RETRIES => attempt += 1,
             Err(error) => return Err(error.into()),
         }

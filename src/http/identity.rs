@@ -8,7 +8,7 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::Front;
-use super::problem::{Problem, rfc3339};
+use super::problem::Problem;
 use super::quota::daily_bytes;
 use crate::access::{Me, Principal};
 use crate::error::{Error, Kind};
@@ -49,7 +49,7 @@ async fn limits(
                 "used_bytes": usage.used,
                 "reserved_bytes": usage.reserved,
                 "remaining_bytes": usage.remaining(),
-                "resets_at": rfc3339(usage.resets_at),
+                "resets_at": usage.resets_at.timestamp(),
             },
         },
     })))

@@ -19,6 +19,7 @@ mod identity;
 mod log;
 mod problem;
 mod quota;
+mod ratelimit;
 
 use std::sync::Arc;
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::ratelimit;
 use crate::error::{Error, Kind};
-use crate::ledger::{LedgerTime, Refusal};
+use crate::ledger::Refusal;
 use crate::request::RequestId;
 
 /// What to tell a client that found the service without its store or ledger, s.
@@ -91,6 +91,9 @@ pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
         }
         _ => {}
     }
+    if let Kind::DownloadQuotaExceeded(refusal) = error.kind() {
+        ratelimit::of_refusal(headers, refusal);
+    }
     if let Some(seconds) = retry_after(error.kind()) {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -100,7 +103,7 @@ pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
 /// Delta seconds (RFC 9110 §10.2.3), rounded up, for answers that waiting changes.
 fn retry_after(kind: &Kind) -> Option<u64> {
     match kind {
-        Kind::DownloadQuotaExceeded(refusal) => refusal.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1)),
+        Kind::DownloadQuotaExceeded(refusal) => refusal.reply.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1)),
         Kind::TooManyRequests | Kind::QuotaUnavailable | Kind::StoreUnavailable | Kind::ShuttingDown => {
             Some(RETRY_SECONDS)
         }
@@ -123,32 +126,27 @@ fn body(error: &Error, request_id: &RequestId) -> Value {
         }
         Kind::DownloadQuotaExceeded(refusal) => {
             let Refusal { reason, limit_bytes, used_bytes, reserved_bytes, requested_bytes, resets_at, .. } =
-                &**refusal;
+                &refusal.reply;
             body.insert("reason".into(), json!(reason));
             body.insert("limit_bytes".into(), json!(limit_bytes));
             body.insert("used_bytes".into(), json!(used_bytes));
             body.insert("reserved_bytes".into(), json!(reserved_bytes));
             body.insert("requested_bytes".into(), json!(requested_bytes));
-            body.insert("resets_at".into(), json!(rfc3339(*resets_at)));
+            body.insert("resets_at".into(), json!(resets_at.timestamp()));
         }
         _ => {}
     }
     Value::Object(body)
 }
 
-/// A moment as answers write it: RFC 3339, UTC, milliseconds only where there are any.
-pub(super) fn rfc3339(time: LedgerTime) -> Timestamp {
-    i64::try_from(time.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::access::Capability;
-    use crate::ledger::RefusalReason;
+    use crate::ledger::{At, LedgerTime, RefusalReason};
 
     fn refusal(reason: RefusalReason, retry_after_ms: Option<u64>) -> Kind {
-        Kind::DownloadQuotaExceeded(Box::new(Refusal {
+        let reply = Refusal {
             reason,
             limit_bytes: 10,
             used_bytes: 4,
@@ -156,7 +154,8 @@ mod tests {
             requested_bytes: 6,
             resets_at: LedgerTime(1_764_460_800_000),
             retry_after_ms,
-        }))
+        };
+        Kind::DownloadQuotaExceeded(Box::new(At { now: LedgerTime(1_764_460_799_000), reply }))
     }
 
     #[test]

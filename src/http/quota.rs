@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Front;
 use super::extract::Params;
-use super::problem::{Problem, rfc3339};
+use super::problem::Problem;
 use crate::access::Principal;
 use crate::artifact::TrialId;
 use crate::cursor;
@@ -36,7 +36,7 @@ async fn usage(State(front): State<Arc<Front>>, who: Principal) -> Result<Json<V
         "project_id": who.project()?.id,
         "day": usage.day,
         "zone": front.quota.zone(),
-        "resets_at": rfc3339(usage.resets_at),
+        "resets_at": usage.resets_at.timestamp(),
         "daily_bytes": daily_bytes(usage.allowance),
         "used_bytes": usage.used,
         "reserved_bytes": usage.reserved,
@@ -127,7 +127,7 @@ async fn audit(
 
 fn entry(entry: &Entry) -> Value {
     let mut line = json!({
-        "at": rfc3339(entry.at),
+        "at": entry.at.timestamp(),
         "id": entry.id,
         "key_id": entry.key_id(),
         "channel": entry.channel(),

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Day, LedgerTime, Outcome};
+use super::{Allowance, Day, LedgerTime, Outcome};
 use crate::artifact::{ArtifactName, ProjectId, TrialId};
 
 /// Names one reservation: a UUIDv7 made once per answer and stat. Every retry of a call carries the
@@ -94,8 +94,8 @@ pub struct Reserve {
 /// The present state of a reservation, as [`Ledger::reserve`](super::Ledger::reserve) answers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
-    /// Up to `grant` bytes may be handed out until `deadline`.
-    Reserved(Lease),
+    /// Up to `grant` bytes may be handed out until `deadline`; and how today's account stands.
+    Reserved(Lease, Standing),
     /// The id is settled: serve nothing.
     Settled,
     /// The id expired: serve nothing.
@@ -106,6 +106,30 @@ pub enum Admission {
     Again,
     /// Executed after `not_after`: nothing is stored.
     Stale,
+}
+
+impl Admission {
+    /// The lease of an admitted reservation.
+    #[must_use]
+    pub const fn lease(&self) -> Option<Lease> {
+        match self {
+            Self::Reserved(lease, _) => Some(*lease),
+            Self::Settled | Self::Expired | Self::Refused(_) | Self::Again | Self::Stale => None,
+        }
+    }
+}
+
+/// Today's account, the reservation just admitted included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The allowance in force.
+    pub allowance: Allowance,
+    /// Bytes charged.
+    pub used: u64,
+    /// Bytes held by open reservations.
+    pub reserved: u64,
+    /// When today ends.
+    pub resets_at: LedgerTime,
 }
 
 /// An open reservation.

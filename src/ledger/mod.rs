@@ -33,13 +33,14 @@ mod calls;
 mod rules;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use crate::artifact::ProjectId;
 
 pub use audit::{AuditFilter, AuditPage, Entry, Outcome, Subject, Usage, Verification};
 pub use calls::{
     Adjust, Adjustment, Admission, Channel, Context, Extend, Extension, Lease, Refusal, RefusalReason, ReservationId,
-    Reserve, Settle, Settlement,
+    Reserve, Settle, Settlement, Standing,
 };
 pub use clock::{Clock, SystemClock};
 pub use day::{Day, DaySpan, Days, ResetZone};
@@ -61,6 +62,12 @@ impl LedgerTime {
     #[must_use]
     pub const fn plus(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
+    }
+
+    /// The moment as answers write it: RFC 3339 in UTC, milliseconds only where there are any.
+    #[must_use]
+    pub fn timestamp(self) -> Timestamp {
+        i64::try_from(self.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(Timestamp::MAX)
     }
 
     /// Milliseconds from `earlier` until this moment; 0 if `earlier` is the later one.

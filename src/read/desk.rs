@@ -15,7 +15,7 @@ use crate::artifact::ProjectId;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{
     Admission, At, Context, Extend, Extension, Ledger, LedgerTime, MAX_AMOUNT, Outcome, Refusal, RefusalReason,
-    ReservationId, Reserve, Settle, Settlement, Unavailable,
+    ReservationId, Reserve, Settle, Settlement, Standing, Unavailable,
 };
 
 /// How long reads wait for what.
@@ -68,7 +68,7 @@ impl Desk {
         project: &ProjectId,
         size: u64,
         context: Context,
-    ) -> Result<Reservation> {
+    ) -> Result<(Reservation, At<Standing>)> {
         if size > MAX_AMOUNT {
             return Err(Error::internal(format!("a store reports a size of {size} bytes")));
         }
@@ -87,7 +87,7 @@ impl Desk {
             let asked = Asked { desk: self, call: Some(&call) };
             let At { now, reply } = self.reserve(&call, until).await?;
             match reply {
-                Admission::Reserved(lease) => {
+                Admission::Reserved(lease, standing) => {
                     asked.answered();
                     let hold = |lease| Hold {
                         desk: Arc::clone(self),
@@ -98,11 +98,12 @@ impl Desk {
                         lease,
                         stir: Notify::new(),
                     };
-                    return Ok(Reservation::keep(hold, self, lease, sent, lease.deadline.since(now)));
+                    let held = Reservation::keep(hold, self, lease, sent, lease.deadline.since(now));
+                    return Ok((held, At { now, reply: standing }));
                 }
                 Admission::Refused(refusal) => {
                     asked.answered();
-                    return Err(quota_exceeded(refusal));
+                    return Err(quota_exceeded(At { now, reply: refusal }));
                 }
                 Admission::Stale => asked.answered(),
                 // Neither can answer an id that was never used; whatever it is, it is released.
@@ -239,13 +240,13 @@ fn quota_unavailable() -> Error {
     )
 }
 
-fn quota_exceeded(refusal: Refusal) -> Error {
-    let Refusal { limit_bytes, used_bytes, reserved_bytes, requested_bytes, .. } = refusal;
+fn quota_exceeded(refusal: At<Refusal>) -> Error {
+    let Refusal { reason, limit_bytes, used_bytes, reserved_bytes, requested_bytes, .. } = refusal.reply;
     let state = format!(
         "The read reserves the whole file, {requested_bytes} bytes; of today's allowance of {limit_bytes} bytes, \
          {used_bytes} are used and {reserved_bytes} reserved by open reads."
     );
-    let advice = match refusal.reason {
+    let advice = match reason {
         RefusalReason::Spent => "Come back after the reset, or ask the project's owner for a larger allowance.",
         RefusalReason::Busy => "Come back when an open read has ended.",
         RefusalReason::TooLarge => "The file exceeds the whole allowance: ask the project's owner for a larger one.",

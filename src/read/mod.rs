@@ -25,7 +25,7 @@ use crate::access::{Downloader, Viewer};
 use crate::artifact::{ArtifactName, TrialId};
 use crate::catalog::{Catalog, Found, refuse};
 use crate::error::{Error, Kind, Result};
-use crate::ledger::{Channel, Context, Ledger, Outcome};
+use crate::ledger::{At, Channel, Context, Ledger, Outcome, Standing};
 use crate::store::StoreError;
 
 pub use desk::Timing;
@@ -76,8 +76,9 @@ impl Reads {
             artifact: found.name().clone(),
             request_id: request_id.to_owned(),
         };
-        let held = self.desk.admit(&found.project().id, found.stat().size, context).await?;
-        Ok(MeteredRead { catalog: Arc::clone(&self.catalog), found: found.clone(), held, parts: Vec::new() })
+        let (held, standing) = self.desk.admit(&found.project().id, found.stat().size, context).await?;
+        let catalog = Arc::clone(&self.catalog);
+        Ok(MeteredRead { catalog, found: found.clone(), held, standing, parts: Vec::new() })
     }
 }
 
@@ -86,6 +87,7 @@ pub struct MeteredRead {
     catalog: Arc<Catalog>,
     found: Found,
     held: Reservation,
+    standing: At<Standing>,
     /// What was fetched: disjoint spans by their first byte, sorted.
     parts: Vec<(u64, Bytes)>,
 }
@@ -95,6 +97,12 @@ impl MeteredRead {
     #[must_use]
     pub const fn found(&self) -> &Found {
         &self.found
+    }
+
+    /// How the project's account stood at the admission.
+    #[must_use]
+    pub const fn standing(&self) -> At<Standing> {
+        self.standing
     }
 
     /// The bytes of `range`, which lies within the file. Only those that this read has not fetched

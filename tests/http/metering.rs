@@ -20,7 +20,10 @@ fn allowed(bytes: u64) -> Options {
 #[tokio::test]
 async fn a_file_larger_than_what_is_left_is_refused_and_not_one_byte_is_read() {
     let service = Service::with(&[("t1", "a", &[7; 600]), ("t1", "big", &[7; 2000])], allowed(1000)).await;
-    assert_eq!(service.get("/v1/trials/t1/artifacts/a/content").await.bytes().await.expect("bytes").len(), 600);
+    let answer = service.get("/v1/trials/t1/artifacts/a/content").await;
+    assert_eq!(answer.headers()["ratelimit-policy"], "\"daily\";q=1000;w=86400;qu=\"content-bytes\"");
+    assert!(answer.headers()["ratelimit"].to_str().expect("text").starts_with("\"daily\";r=400;t="));
+    assert_eq!(answer.bytes().await.expect("bytes").len(), 600);
     assert_eq!(service.settled().await, 600);
     let (opens, bytes) = (service.store.opens(), service.store.bytes());
 
@@ -29,6 +32,8 @@ async fn a_file_larger_than_what_is_left_is_refused_and_not_one_byte_is_read() {
         assert_eq!(answer.status(), 429);
         let retry_after = answer.headers().get("retry-after").map(|v| v.to_str().expect("text").parse::<u64>());
         assert_eq!(retry_after.is_some(), retries, "{name}");
+        let limit = answer.headers()["ratelimit"].to_str().expect("text");
+        assert!(limit.starts_with("\"daily\";r=400;t="), "{limit}");
         assert!(retry_after.is_none_or(|s| (1..=86_400).contains(&s.expect("delta seconds"))));
         let problem: Value = answer.json().await.expect("JSON");
         assert_eq!((&problem["code"], &problem["reason"]), (&json!("DOWNLOAD_QUOTA_EXCEEDED"), &json!(reason)));

@@ -44,7 +44,7 @@ impl Subject {
 
     async fn lease(&self, n: u128, size: u64) -> Lease {
         match self.reserve(n, size).await {
-            Admission::Reserved(lease) => lease,
+            Admission::Reserved(lease, _) => lease,
             other => panic!("{other:?}"),
         }
     }

@@ -43,16 +43,17 @@ impl Account {
     }
 }
 
-/// Holds `size` bytes for a new lease.
+/// Holds `size` bytes for a new lease; answers the account with it.
 pub(super) fn take<B: Book>(
     book: &mut B,
     project: &ProjectId,
     day: Day,
     account: Account,
     size: u64,
-) -> Result<(), B::Error> {
+) -> Result<Account, B::Error> {
     let account = Account { reserved: account.reserved + size, open: account.open + 1, ..account };
-    book.put_account(project, day, &account)
+    book.put_account(project, day, &account)?;
+    Ok(account)
 }
 
 /// Returns the room that an open lease held.

@@ -1,8 +1,9 @@
 //! Reserving: the only way into the account.
 
 use super::super::book::{Account, Book, Record, Refused, State};
-use super::super::{Admission, Lease, LedgerTime, MAX_AMOUNT, Refusal, RefusalReason, Reserve};
+use super::super::{Admission, Allowance, Lease, LedgerTime, MAX_AMOUNT, Refusal, RefusalReason, Reserve, Standing};
 use super::{Moment, account, known, statement, sweep};
+use crate::artifact::ProjectId;
 
 /// The longest that a `busy` refusal asks to wait, ms.
 const BUSY_RETRY_MS: u64 = 60_000;
@@ -13,12 +14,13 @@ const BUSY_RETRY_MS: u64 = 60_000;
 /// The book's.
 pub fn reserve<B: Book>(book: &mut B, at: &Moment<'_>, call: &Reserve) -> Result<Admission, B::Error> {
     if let Some(record) = known(book, at, &call.project, call.id)? {
-        return Ok(present(at.now, &record));
+        return present(book, at, &call.project, &record);
     }
     if at.now > call.not_after {
         return Ok(Admission::Stale);
     }
-    let limit = statement::allowance_in_force(book, at, &call.project)?.bytes().unwrap_or(MAX_AMOUNT).min(MAX_AMOUNT);
+    let allowance = statement::allowance_in_force(book, at, &call.project)?;
+    let limit = allowance.bytes().unwrap_or(MAX_AMOUNT).min(MAX_AMOUNT);
     let day = at.today.day;
     let mut account = book.account(&call.project, day)?;
     if call.size > limit {
@@ -33,21 +35,32 @@ pub fn reserve<B: Book>(book: &mut B, at: &Moment<'_>, call: &Reserve) -> Result
         }
     }
     let lease = Lease { grant: call.size.min(at.rules.credit_bytes), day, deadline: at.now.plus(at.rules.lease_ms) };
-    account::take(book, &call.project, day, account, call.size)?;
+    let account = account::take(book, &call.project, day, account, call.size)?;
     let state = State::Reserved { grant: lease.grant, deadline: lease.deadline, context: call.context.clone() };
     book.put_record(&call.project, call.id, &Record { day, size: call.size, state })?;
-    Ok(Admission::Reserved(lease))
+    Ok(Admission::Reserved(lease, standing(at, allowance, &account)))
 }
 
-fn present(now: LedgerTime, record: &Record) -> Admission {
-    match &record.state {
+fn present<B: Book>(
+    book: &mut B,
+    at: &Moment<'_>,
+    project: &ProjectId,
+    record: &Record,
+) -> Result<Admission, B::Error> {
+    Ok(match &record.state {
         State::Reserved { grant, deadline, .. } => {
-            Admission::Reserved(Lease { grant: *grant, day: record.day, deadline: *deadline })
+            let lease = Lease { grant: *grant, day: record.day, deadline: *deadline };
+            let allowance = statement::allowance_in_force(book, at, project)?;
+            Admission::Reserved(lease, standing(at, allowance, &book.account(project, at.today.day)?))
         }
         State::Settled { .. } => Admission::Settled,
         State::Expired { .. } => Admission::Expired,
-        State::Refused { refused, .. } => Admission::Refused(refusal(now, record.size, refused)),
-    }
+        State::Refused { refused, .. } => Admission::Refused(refusal(at.now, record.size, refused)),
+    })
+}
+
+const fn standing(at: &Moment<'_>, allowance: Allowance, account: &Account) -> Standing {
+    Standing { allowance, used: account.used, reserved: account.reserved, resets_at: at.today.end }
 }
 
 /// Turns the call away, counts it, and remembers it until the last copy of the call is stale.

@@ -111,7 +111,7 @@ pub(super) fn list() -> Value {
 fn refusal_text(error: &Error, request_id: &RequestId) -> String {
     let more = match error.kind() {
         Kind::ArtifactNotFound => format!(" {} shows the names.", artifacts_list::TOOL.name),
-        Kind::DownloadQuotaExceeded(refusal) => format!("\n{}", quota_line(refusal)),
+        Kind::DownloadQuotaExceeded(refusal) => format!("\n{}", quota_line(&refusal.reply)),
         Kind::InternalError | Kind::StoreUnavailable | Kind::QuotaUnavailable => format!("\nrequest_id={request_id}"),
         _ => String::new(),
     };
@@ -119,7 +119,6 @@ fn refusal_text(error: &Error, request_id: &RequestId) -> String {
 }
 
 fn quota_line(refusal: &Refusal) -> String {
-    let resets_at = i64::try_from(refusal.resets_at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     let mut line = format!(
         "reason={} limit_bytes={} used_bytes={} reserved_bytes={} requested_bytes={}",
         refusal.reason.as_str(),
@@ -131,10 +130,7 @@ fn quota_line(refusal: &Refusal) -> String {
     if let Some(ms) = refusal.retry_after_ms {
         line += &format!(" retry_after_seconds={}", ms.div_ceil(1000));
     }
-    if let Some(at) = resets_at {
-        line += &format!(" resets_at={at}");
-    }
-    line
+    line + &format!(" resets_at={}", refusal.resets_at.timestamp())
 }
 
 /// The schema of an object with these properties.
@@ -151,7 +147,7 @@ fn schema(properties: Value, required: &[&str]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{LedgerTime, RefusalReason};
+    use crate::ledger::{At, LedgerTime, RefusalReason};
 
     #[test]
     fn the_table_is_what_clients_can_cope_with() {
@@ -196,7 +192,8 @@ mod tests {
             resets_at: LedgerTime(1_796_083_200_000),
             retry_after_ms: Some(1_001),
         };
-        let error = Error::new(Kind::DownloadQuotaExceeded(Box::new(refusal)), "No room.");
+        let error =
+            Error::new(Kind::DownloadQuotaExceeded(Box::new(At { now: LedgerTime(0), reply: refusal })), "No room.");
         assert_eq!(
             refusal_text(&error, &id),
             "DOWNLOAD_QUOTA_EXCEEDED: No room.\nreason=busy limit_bytes=100 used_bytes=10 reserved_bytes=80 \

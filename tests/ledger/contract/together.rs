@@ -20,7 +20,7 @@ pub(crate) async fn parallel_reserves_fit(open: Open) {
     let (mut admitted, mut refused) = (Vec::new(), 0);
     while let Some(answer) = calls.join_next().await {
         match answer.unwrap() {
-            (n, Admission::Reserved(_)) => admitted.push(n),
+            (n, Admission::Reserved(..)) => admitted.push(n),
             (_, Admission::Refused(refusal)) => {
                 assert!(refusal.used_bytes + refusal.reserved_bytes + 30 > 1000, "{refusal:?}");
                 refused += 1;
@@ -53,7 +53,7 @@ pub(crate) async fn parallel_repeats_charge_once(open: Open) {
     }
     while let Some(answer) = calls.join_next().await {
         let (admitted, settled) = answer.unwrap();
-        assert!(matches!(admitted, Admission::Reserved(_) | Admission::Settled), "{admitted:?}");
+        assert!(matches!(admitted, Admission::Reserved(..) | Admission::Settled), "{admitted:?}");
         assert_eq!(settled, Settlement::Settled(25));
     }
     assert_eq!(it.sums().await, (25, 0));
@@ -64,7 +64,7 @@ pub(crate) async fn projects_are_apart(open: Open) {
     let it = open(policy(100));
     for (name, size) in [("p", 100), ("q", 70), ("a:b", 5)] {
         let call = Reserve { project: project(name), ..support::reserve(1, size, NOON + 1) };
-        assert!(matches!(it.ledger.reserve(&call).await.unwrap().reply, Admission::Reserved(_)), "{name}");
+        assert!(matches!(it.ledger.reserve(&call).await.unwrap().reply, Admission::Reserved(..)), "{name}");
     }
     for (name, size) in [("p", 100), ("q", 70), ("a:b", 5), ("a", 0)] {
         let sums = it.verify_of(&project(name)).await;

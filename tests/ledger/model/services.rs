@@ -233,7 +233,7 @@ impl World {
             Sent::Reserve(call) => {
                 let known = self.model.book.lock().unwrap().records().any(|(_, id, _)| id == call.id);
                 let reply = same(self.ledger.reserve(&call).await, self.model.reserve(&call).await)?;
-                let Admission::Reserved(lease) = reply else { return Ok(None) };
+                let Admission::Reserved(lease, _) = reply else { return Ok(None) };
                 let fate = self.fates.entry(call.id).or_default();
                 fate.day.get_or_insert(lease.day);
                 if !known {

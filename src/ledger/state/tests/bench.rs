@@ -98,7 +98,7 @@ impl Bench {
     /// Reserves where it must succeed.
     pub(super) fn lease(&mut self, n: u128, size: u64) -> Lease {
         match self.reserve(n, size) {
-            Admission::Reserved(lease) => lease,
+            Admission::Reserved(lease, _) => lease,
             other => panic!("{other:?}"),
         }
     }

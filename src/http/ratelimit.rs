@@ -1,0 +1,60 @@
+//! `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10): how much of the
+//! day's allowance is left, on every metered answer.
+//!
+//! ```text
+//! RateLimit-Policy: "daily";q=53687091200;w=86400;qu="content-bytes"
+//! RateLimit: "daily";r=53634662400;t=7200
+//! ```
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::ledger::{At, Refusal, Standing};
+
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+
+/// Adds how the account stood when the read was admitted. An unlimited one has no such fields.
+pub(super) fn of_admission(headers: &mut HeaderMap, standing: At<Standing>) {
+    let At { now, reply: Standing { allowance, used, reserved, resets_at } } = standing;
+    if let Some(quota) = allowance.bytes() {
+        add(headers, quota, quota.saturating_sub(used.saturating_add(reserved)), resets_at.since(now));
+    }
+}
+
+/// Adds how the account stood when the read was refused.
+pub(super) fn of_refusal(headers: &mut HeaderMap, refusal: &At<Refusal>) {
+    let At { now, reply: refusal } = refusal;
+    let taken = refusal.used_bytes.saturating_add(refusal.reserved_bytes);
+    add(headers, refusal.limit_bytes, refusal.limit_bytes.saturating_sub(taken), refusal.resets_at.since(*now));
+}
+
+/// The window is named as 24 hours; on the two days a year when it is not, `t` is right all the same.
+fn add(headers: &mut HeaderMap, quota: u64, remaining: u64, reset_ms: u64) {
+    let policy = format!("\"daily\";q={quota};w=86400;qu=\"content-bytes\"");
+    let limit = format!("\"daily\";r={remaining};t={}", reset_ms.div_ceil(1000));
+    for (name, value) in [(POLICY, policy), (LIMIT, limit)] {
+        headers.insert(name, HeaderValue::from_str(&value).expect("digits and punctuation"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{Allowance, LedgerTime};
+
+    #[test]
+    fn what_is_left_and_until_when() {
+        let standing = |allowance| At {
+            now: LedgerTime(1_000),
+            reply: Standing { allowance, used: 30, reserved: 20, resets_at: LedgerTime(3_500) },
+        };
+        let mut headers = HeaderMap::new();
+        of_admission(&mut headers, standing(Allowance::Unlimited));
+        assert!(headers.is_empty());
+        of_admission(&mut headers, standing(Allowance::Bytes(100)));
+        assert_eq!(headers[POLICY], "\"daily\";q=100;w=86400;qu=\"content-bytes\"");
+        assert_eq!(headers[LIMIT], "\"daily\";r=50;t=3");
+        of_admission(&mut headers, standing(Allowance::Bytes(40)));
+        assert_eq!(headers[LIMIT], "\"daily\";r=0;t=3");
+    }
+}
