@@ -105,6 +105,23 @@ def test_a_second_run_has_the_same_keys_and_books(start_demo, tmp_path):
     assert second.settled()["used_bytes"] == used
 
 
+def test_an_address_in_use_is_said(demo, tmp_path):
+    taken = demo.url.removeprefix("http://")
+    command = [binary(), "demo", "--json", "--dir", str(tmp_path), "--listen", taken]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 1 and result.stdout == ""
+    assert "--listen 127.0.0.1:0" in result.stderr, result.stderr
+
+
+def test_healthcheck_tells_up_from_down(start_demo):
+    demo = start_demo()
+    command = [binary(), "healthcheck", "--listen", demo.url.removeprefix("http://")]
+    assert subprocess.run(command, timeout=30).returncode == 0
+    demo.process.terminate()
+    assert demo.process.wait(STOP_SECONDS) == 0
+    assert subprocess.run(command, timeout=30, stderr=subprocess.DEVNULL).returncode == 1
+
+
 @pytest.mark.parametrize(
     "options, say",
     [
