@@ -14,7 +14,7 @@ help: ## What can be made
 
 .PHONY: demo
 demo: ## Serve a sample project and print lines to paste (ARGS='--store DIR' for one's own trials)
-	@echo 'Building artifactd; the first time takes a minute or two.' >&2
+	@echo 'Building artifactd; the first time takes a few minutes.' >&2
 	@cargo build --locked
 	@target/debug/artifactd demo $(ARGS)
 

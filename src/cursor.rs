@@ -19,7 +19,7 @@ pub fn write(listing: &str, position: &str) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The position that [`write`] put into a cursor of the same listing.
+/// The position that [`write`](write()) put into a cursor of the same listing.
 ///
 /// # Errors
 /// `INVALID_CURSOR`.

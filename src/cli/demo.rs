@@ -1,7 +1,7 @@
 //! `artifactd demo`: one command to a service that can be tried.
 
 use std::fs::{self, DirBuilder};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,8 @@ use crate::artifact::{ArtifactName, Project, ProjectId, TrialId, WorkspaceId};
 use crate::bytesize::parse_allowance;
 use crate::config::Config;
 use crate::demo::{BEST_EXAMPLE, DemoKeys, Paste, example, trials, write_sample};
-use crate::{server, telemetry};
+use crate::server::{self, ConnectError};
+use crate::telemetry;
 
 const WORKSPACE: &str = "default";
 const PROJECT: &str = "demo";
@@ -71,11 +72,19 @@ pub(super) fn run(options: Options) -> Result<(), Failure> {
 async fn serve(plan: DemoPlan) -> Result<(), Failure> {
     let config = Config::load(Some(&plan.config), [])?;
     telemetry::start(&config.log)?;
-    server::run(config, |address| announce(&plan, address)).await?;
-    Ok(())
+    server::run(config, |address| announce(&plan, address)).await.map_err(|error| match error {
+        ConnectError::Listen { .. } => {
+            format!("{error}; choose another address, such as --listen 127.0.0.1:0 for any free port").into()
+        }
+        error => Failure::from(error),
+    })
 }
 
-fn announce(plan: &DemoPlan, address: SocketAddr) {
+fn announce(plan: &DemoPlan, mut address: SocketAddr) {
+    // Listening on every address is no address to call.
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
     let url = format!("http://{address}");
     if plan.json {
         let line = serde_json::json!({"url": url, "project": PROJECT, "keys": plan.keys, "trials": plan.trials});

@@ -55,9 +55,9 @@ struct Create {
     /// A name for logs and the audit; a random one if left out
     #[arg(long)]
     key_id: Option<String>,
-    /// The project's workspace
-    #[arg(long, value_parser = WorkspaceId::parse, default_value = "default")]
-    workspace: WorkspaceId,
+    /// The project's workspace [default: default]
+    #[arg(long, value_parser = WorkspaceId::parse)]
+    workspace: Option<WorkspaceId>,
     /// The project
     #[arg(long, value_parser = ProjectId::parse, required_if_eq("kind", "project"))]
     project: Option<ProjectId>,
@@ -69,7 +69,7 @@ struct Create {
     capabilities: Vec<Capability>,
     /// A project of a personal key, WORKSPACE/PROJECT:PRESET or WORKSPACE/PROJECT:CAPABILITY,…; may be repeated
     #[arg(long = "grant", value_name = "GRANT", value_parser = grant, required_if_eq("kind", "personal"),
-          conflicts_with_all = ["project", "preset", "capabilities"])]
+          conflicts_with_all = ["workspace", "project", "preset", "capabilities"])]
     grants: Vec<Grant>,
     /// From when on the key is refused, such as 2027-01-01T00:00:00Z
     #[arg(long, value_name = "TIME")]
@@ -127,13 +127,14 @@ fn make(options: Create) -> Result<(Key, crate::access::keys::Secret), Failure> 
                 }
                 None => return Err("--preset or --capability is needed".into()),
             };
-            Scope::Project(Grant { project: Project { workspace: options.workspace, id }, access })
+            let workspace = options.workspace.map_or_else(|| WorkspaceId::parse("default"), Ok)?;
+            Scope::Project(Grant { project: Project { workspace, id }, access })
         }
         KeyKind::Personal => Scope::Personal(options.grants),
         KeyKind::Operator => {
-            let given = options.project.is_some() || options.preset.is_some();
+            let given = options.workspace.is_some() || options.project.is_some() || options.preset.is_some();
             if given || !options.capabilities.is_empty() || !options.grants.is_empty() {
-                return Err("an operator's key has no --project, --preset, --capability or --grant".into());
+                return Err("an operator's key has no --workspace, --project, --preset, --capability or --grant".into());
             }
             Scope::Operator
         }

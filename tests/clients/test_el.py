@@ -109,8 +109,12 @@ def test_other_questions(demo, el):
 
 def test_a_wrong_key(demo, el):
     wrong = "epk_" + "0" * 64
-    for words in (["trail", "list"], ["trail", "artifact", "list", ODD], ["auth", "status", "--check"]):
+    for words in (["trail", "list"], ["trail", "artifact", "list", ODD], ["limit", "get"]):
         refused(el(demo, *words, key=wrong), "UNAUTHENTICATED", 401)
+    status = el(demo, "auth", "status", "--check", key=wrong)
+    assert status.returncode == 1
+    assert status.stdout.splitlines()[-1] == "Check: authentication_rejected"
+    assert status.stderr.startswith("UNAUTHENTICATED: ")
 
 
 def test_a_key_that_may_not_download(demo, el, tmp_path):

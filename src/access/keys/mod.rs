@@ -23,7 +23,7 @@
 //! grants  = [{ workspace = "default", project = "demo", preset = "project-automation" }]
 //! ```
 //!
-//! [`parse`] reads it strictly, [`ring`] decides who a request is, [`write`] changes the file for
+//! [`parse`] reads it strictly, [`ring`] decides who a request is, [`write`](mod@write) changes the file for
 //! the command line, and [`watch`] keeps a running service at the file's present state.
 
 pub mod parse;

@@ -152,10 +152,12 @@ impl KeyFile {
             .open(path.with_file_name(name))
             .map_err(|e| self.io(e))?;
         let start = Instant::now();
+        #[allow(clippy::disallowed_methods, reason = "keys are written by the command line, on a thread of its own")]
+        let pause = || std::thread::sleep(LOCK_RETRY);
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(fs::TryLockError::WouldBlock) if start.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_RETRY),
+                Err(fs::TryLockError::WouldBlock) if start.elapsed() < LOCK_WAIT => pause(),
                 Err(fs::TryLockError::WouldBlock) => return Err(KeyFileError::Locked { path: self.path.clone() }),
                 Err(fs::TryLockError::Error(e)) => return Err(self.io(e)),
             }
