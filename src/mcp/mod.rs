@@ -134,7 +134,7 @@ impl Front {
                     fault.id = Some(request.id.clone());
                     fault
                 })?;
-                Ok(Some(reply.to_json(&request, &server_info())))
+                Ok(Some(reply.into_json(&request, &server_info())))
             }
         }
     }
