@@ -62,10 +62,14 @@ fn frame(found: &Found, encoding: Encoding, window: &Window, nonce: &str) -> Str
     let length = span.end - span.start;
     let (start, end) = (span.start, span.end);
     let position = format!("offset={start} length={length} total={total} next_offset={end}");
-    let more = match (end < total, span.is_empty()) {
-        (true, _) => format!("more follows: read on with offset={end}"),
-        (false, true) if total > 0 => "nothing to read here: the offset is at or past the end of the file".to_owned(),
-        (false, _) => "end of file".to_owned(),
+    let more = if end < total {
+        format!("more follows: read on with offset={end}")
+    } else if total == 0 {
+        "the file is empty".to_owned()
+    } else if span.is_empty() {
+        "nothing to read here: the offset is at or past the end of the file".to_owned()
+    } else {
+        "end of file".to_owned()
     };
     let mut frame = format!("{position} encoding={} {}\n{UNTRUSTED}\n", encoding.as_str(), identity(found));
     if *escaped > 0 {

@@ -1,7 +1,7 @@
 //! `POST /v1/mcp`: one JSON-RPC request in, one JSON answer out, nothing remembered between them.
 //!
 //! The order in which a request is looked at, cheapest and least telling first: Host and Origin
-//! ([`gate`]), method, key, content type, size, message ([`protocol`]), tool ([`tools`]). Whatever is
+//! (`gate`), method, key, content type, size, message (`protocol`), tool (`tools`). Whatever is
 //! refused is answered with a JSON-RPC error as the body, on any status.
 
 mod content;
@@ -134,7 +134,7 @@ impl Front {
                     fault.id = Some(request.id.clone());
                     fault
                 })?;
-                Ok(Some(reply.to_json(&request, &server_info())))
+                Ok(Some(reply.into_json(&request, &server_info())))
             }
         }
     }

@@ -332,7 +332,7 @@ impl Reply {
 
     /// The message to send, with what the request's era adds. `server` describes this server.
     #[must_use]
-    pub(super) fn to_json(self, request: &Request, server: &Value) -> Value {
+    pub(super) fn into_json(self, request: &Request, server: &Value) -> Value {
         let mut result = self.result;
         if request.era == Era::Modern {
             result.insert("resultType".into(), "complete".into());

@@ -150,6 +150,7 @@ impl<'a> Parts<'a> {
 mod tests {
     use image::codecs::gif::GifEncoder;
     use image::{DynamicImage, Frame, ImageFormat as F, RgbImage};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -284,6 +285,31 @@ mod tests {
             (Reason::Unsupported("what"), "unsupported: what"),
         ] {
             assert!(reason.to_string().starts_with(code));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever happens to an image, judging it ends in a verdict; and what still passes, an
+        /// independent decoder can open.
+        #[test]
+        fn damage_ends_in_a_verdict(
+            format in 0_usize..4,
+            damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+            insert in proptest::collection::vec(any::<u8>(), 0..8),
+            at in any::<prop::sample::Index>(),
+        ) {
+            let mut bytes = file(&picture(24, 18), FORMATS[format].0);
+            for (at, value) in damage {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            let at = at.index(bytes.len());
+            bytes.splice(at..at, insert);
+            if verdict(&bytes).is_ok() {
+                prop_assert!(image::load_from_memory(&bytes).is_ok());
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ fn fault(pairs: &[(&'static str, &str)], body: &Value) -> (u16, i64) {
 }
 
 fn method(pairs: &[(&'static str, &str)], body: &Value) -> (Era, Method) {
-    match parse(pairs, body).expect(&body.to_string()) {
+    match parse(pairs, body).unwrap_or_else(|fault| panic!("{body}: {fault:?}")) {
         Message::Request(request) => (request.era, request.method),
         Message::Notification => panic!("a request"),
     }
@@ -211,14 +211,14 @@ fn answers_have_what_their_era_wants() {
     let request = |era| Request { id: json!("a"), era, method: Method::ListTools };
     let result = || Map::from_iter([("x".to_owned(), json!(1))]);
     assert_eq!(
-        Reply::cacheable(result()).to_json(&request(Era::Legacy), &server),
+        Reply::cacheable(result()).into_json(&request(Era::Legacy), &server),
         json!({"jsonrpc": "2.0", "id": "a", "result": {"x": 1}})
     );
     let meta = json!({"io.modelcontextprotocol/serverInfo": server});
     assert_eq!(
-        Reply::once(result()).to_json(&request(Era::Modern), &server),
+        Reply::once(result()).into_json(&request(Era::Modern), &server),
         json!({"jsonrpc": "2.0", "id": "a", "result": {"x": 1, "resultType": "complete", "_meta": meta}})
     );
-    let cached = Reply::cacheable(result()).to_json(&request(Era::Modern), &server);
+    let cached = Reply::cacheable(result()).into_json(&request(Era::Modern), &server);
     assert_eq!((&cached["result"]["ttlMs"], &cached["result"]["cacheScope"]), (&json!(300_000), &json!("private")));
 }

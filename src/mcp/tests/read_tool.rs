@@ -77,7 +77,9 @@ async fn the_tail_and_beyond_the_end() {
         assert_eq!(window(&result), ([50_004, 0, 50_004, 50_004], String::new()));
         assert!(text(&result).contains("at or past the end"));
     }
-    assert_eq!(window(&world.read("empty", json!({})).await), ([0; 4], String::new()));
+    let empty = world.read("empty", json!({})).await;
+    assert_eq!(window(&empty), ([0; 4], String::new()));
+    assert!(text(&empty).ends_with("(the file is empty)"));
 }
 
 #[tokio::test]

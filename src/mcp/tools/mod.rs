@@ -110,7 +110,7 @@ pub(super) fn list() -> Value {
 /// What an agent reads of an error: the code first, then what to do, then what programs may use.
 fn refusal_text(error: &Error, request_id: &RequestId) -> String {
     let more = match error.kind() {
-        Kind::ArtifactNotFound => format!(" {} shows the names.", artifacts_list::TOOL.name),
+        Kind::ArtifactNotFound => format!(" Call {} for it.", artifacts_list::TOOL.name),
         Kind::DownloadQuotaExceeded(refusal) => format!("\n{}", quota_line(&refusal.reply)),
         Kind::InternalError | Kind::StoreUnavailable | Kind::QuotaUnavailable => format!("\nrequest_id={request_id}"),
         _ => String::new(),
@@ -200,7 +200,7 @@ mod tests {
              requested_bytes=20 retry_after_seconds=2 resets_at=2026-12-01T00:00:00Z"
         );
         let missing = refusal_text(&Error::new(Kind::ArtifactNotFound, "None."), &id);
-        assert_eq!(missing, "ARTIFACT_NOT_FOUND: None. envloop_trial_artifacts_list shows the names.");
+        assert_eq!(missing, "ARTIFACT_NOT_FOUND: None. Call envloop_trial_artifacts_list for it.");
         let internal = refusal_text(&Error::internal("secret cause"), &id);
         assert!(internal.starts_with("INTERNAL_ERROR: ") && internal.ends_with(id.as_str()));
         assert!(!internal.contains("secret"));
