@@ -129,6 +129,10 @@ pub(super) fn reopen(path: &Path) -> Result<Connection, OpenError> {
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+    // Asked to write, SQLite opens a file that it may only read all the same.
+    if connection.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(OpenError::ReadOnly);
+    }
     connection.busy_timeout(Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Before anything is read, so that the file's lock is taken at once and kept until it is closed.
@@ -137,7 +141,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     // An answered call is on the disk.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
-    // Taking the write lock tells at once whether the file is ours and writable.
+    // Taking the write lock tells at once whether the file is ours.
     connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
     Ok(connection)
 }

@@ -132,6 +132,19 @@ fn rule_8_quota_audit_and_verify_sweep_every_due_lease_of_the_day() {
 }
 
 #[test]
+fn rule_8_the_day_that_is_asked_for_is_the_day_that_is_swept() {
+    let mut bench = Bench::new(100);
+    bench.step(DAY / 2 - 1);
+    let yesterday = bench.lease(1, 10).day;
+    bench.step(1);
+    bench.lease(2, 20);
+    bench.step(bench.rules.lease_ms);
+    let sums = bench.run(|book, at| state::verify(book, at, &project(), Some(yesterday)));
+    assert_eq!((sums.used, sums.reserved, sums.leases), (10, 0, 0));
+    assert_eq!(bench.sums(), (0, 20), "and no other");
+}
+
+#[test]
 fn verify_recounts_what_is_open() {
     let mut bench = Bench::new(100);
     bench.lease(1, 30);
