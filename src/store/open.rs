@@ -138,6 +138,7 @@ mod tests {
     fn urls_that_lead_to_a_store() {
         for (url, prefix) in [
             ("memory:///", ""),
+            ("memory://", ""),
             ("memory:///a/b/", "a/b"),
             ("memory:///100%25/a%20b", "100%/a b"),
             ("file:///tmp", ""),

@@ -173,6 +173,8 @@ async fn a_prefix_is_plain_text(fixture: &Fixture) {
         ("none", &[]),
         ("prefix/../prefix/", &[]),
         ("prefix//", &[]),
+        ("/prefix/", &[]),
+        ("/pre", &[]),
     ] {
         let (all, skipped, _) = pages(store, prefix, None, 2).await;
         assert_eq!((all, skipped), (expected.iter().map(ToString::to_string).collect(), 0), "{prefix}");
@@ -294,6 +296,7 @@ async fn folders_are_paged(fixture: &Fixture) {
     }
     assert_eq!(store.folders("folders/a/", None, 10).await.unwrap().names, ["inner"]);
     assert_eq!(store.folders("folders/a/inner/", None, 10).await.unwrap().names, [""; 0]);
+    assert_eq!(store.folders("/folders/", None, 10).await.unwrap().names, [""; 0]);
     assert_eq!(store.folders("no-folders/", None, 10).await.unwrap().names, [""; 0]);
     assert!(store.folders("", None, 100).await.unwrap().names.contains(&"folders".to_owned()));
 }

@@ -78,7 +78,10 @@ pub(super) fn stream(
     buffers: Arc<Buffers>,
 ) -> BoxStream<'static, Result<Bytes, StoreError>> {
     let OpenFile { file, version } = file;
-    let reader = Reader { file: Arc::new(file), version, left: range, buffers, tells: true };
+    chunks(Reader { file: Arc::new(file), version, left: range, buffers, tells: true })
+}
+
+fn chunks(reader: Reader) -> BoxStream<'static, Result<Bytes, StoreError>> {
     Box::pin(stream::try_unfold(
         reader,
         |mut reader| async move { Ok(reader.next().await?.map(|bytes| (bytes, reader))) },
@@ -137,5 +140,67 @@ fn check_unchanged(file: &File, version: &Version) -> Result<(), StoreError> {
         Ok(now) if now == *version => Ok(()),
         Ok(_) => Err(StoreError::Changed),
         Err(error) => Err(StoreError::unavailable(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use futures_util::TryStreamExt as _;
+
+    use super::*;
+
+    const LONG: usize = 2 * CHUNK + 1000;
+
+    fn reader(file: &File, buffers: &Arc<Buffers>, tells: bool) -> Reader {
+        let version = Version::of(file).expect("a version");
+        let file = Arc::new(file.try_clone().expect("a file"));
+        Reader { file, version, left: 0..version.size, buffers: Arc::clone(buffers), tells }
+    }
+
+    async fn read(reader: Reader) -> Result<Vec<u8>, StoreError> {
+        chunks(reader).try_fold(Vec::new(), |all, chunk| async move { Ok([all, chunk.to_vec()].concat()) }).await
+    }
+
+    /// Both ways of reading: at once from what is cached, and on a thread that may wait.
+    #[tokio::test]
+    async fn both_ways_read_the_same_and_notice_the_same() {
+        let content: Vec<u8> = (0..LONG).map(|i| i.to_le_bytes()[i % 2]).collect();
+        for tells in [true, false] {
+            let buffers = Arc::default();
+            let mut file = tempfile::tempfile().expect("a scratch file");
+            file.write_all(&content).expect("written");
+            assert!(read(reader(&file, &buffers, tells)).await.expect("read") == content);
+
+            let shrunk = reader(&file, &buffers, tells);
+            file.set_len(CHUNK as u64 + 1).expect("cut");
+            assert!(matches!(read(shrunk).await, Err(StoreError::Changed)), "{tells}");
+            let grown = reader(&file, &buffers, tells);
+            file.set_len(CHUNK as u64 + 2).expect("grown");
+            assert!(matches!(read(grown).await, Err(StoreError::Changed)), "{tells}");
+        }
+    }
+
+    #[tokio::test]
+    async fn large_buffers_are_used_again_and_small_chunks_hold_none() {
+        let buffers = Arc::default();
+        let mut file = tempfile::tempfile().expect("a scratch file");
+        file.write_all(&vec![1; LONG]).expect("written");
+        let idle = |buffers: &Buffers| buffers.0.lock().expect("unpoisoned").len();
+        for _ in 0..3 {
+            let held: Vec<_> = chunks(reader(&file, &buffers, true)).try_collect().await.expect("read");
+            assert_eq!((held.len(), idle(&buffers)), (3, 0));
+            drop(held);
+            assert_eq!(idle(&buffers), 2);
+        }
+    }
+
+    #[test]
+    fn idle_buffers_are_bounded() {
+        let buffers: Arc<Buffers> = Arc::default();
+        let held: Vec<_> = (0..2 * MAX_IDLE).map(|_| buffers.chunk(CHUNK)).collect();
+        drop(held);
+        assert_eq!(buffers.0.lock().expect("unpoisoned").len(), MAX_IDLE);
     }
 }

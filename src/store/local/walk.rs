@@ -18,7 +18,7 @@ use crate::artifact::has_sound_segments;
 
 /// The longest key, in bytes: the longest name, and as much again for what a layout puts before it.
 const MAX_KEY_BYTES: usize = 2048;
-/// After so many examined entries a page ends, as soon as it has come forward.
+/// After so many examined entries a page ends, rather than read a folder once more.
 const MAX_EXAMINED: usize = 200_000;
 /// After so many folders without objects a page of folders ends.
 const MAX_EMPTY_FOLDERS: usize = 1000;
@@ -61,68 +61,7 @@ enum Keep {
 
 /// [`Store::list`](crate::store::Store::list).
 pub(super) fn objects(root: &Root, prefix: &str, after: Option<&str>, limit: usize) -> io::Result<Page> {
-    objects_within(MAX_EXAMINED, root, prefix, after, limit)
-}
-
-fn objects_within(
-    max_examined: usize,
-    root: &Root,
-    prefix: &str,
-    after: Option<&str>,
-    limit: usize,
-) -> io::Result<Page> {
-    let limit = limit.clamp(1, MAX_PAGE);
-    let mut page = Page::default();
-    let (folder, base) = prefix.rsplit_once('/').map_or(("", prefix), |(folder, base)| (folder, base));
-    let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-    let Some(floor) = relative(&folder, prefix, after) else {
-        return Ok(page);
-    };
-    if !is_folder(root, &folder)? {
-        return Ok(page);
-    }
-    let mut walk = Walk { root, batch: limit + 1, examined: 0, skipped: 0 };
-    let mut stack = Vec::from_iter(walk.enter(folder, base, floor)?);
-    while let Some(frame) = stack.last_mut() {
-        let Some(entry) = frame.batch.pop_front() else {
-            match frame.resume.take() {
-                None => drop(stack.pop()),
-                Some(floor) => match frame.cursor(&floor) {
-                    Some(cursor) if walk.examined >= max_examined => {
-                        page.next = Some(cursor);
-                        break;
-                    }
-                    _ => walk.refill(frame, &floor, Keep::All)?,
-                },
-            }
-            continue;
-        };
-        let (kind, Some(key)) = (entry.kind, frame.key(&entry)) else {
-            walk.skipped += 1;
-            continue;
-        };
-        match kind {
-            EntryKind::Unfit => walk.skipped += 1,
-            EntryKind::Folder => {
-                let floor = after.and_then(|after| after.strip_prefix(key.as_str()));
-                stack.extend(walk.enter(key, "", floor)?);
-            }
-            EntryKind::File => match root.open_file(&key) {
-                Ok(file) => page.objects.push(Listed { key, stat: file.version.stat() }),
-                Err(Denial::Absent) => {}
-                Err(Denial::Unfit) => walk.skipped += 1,
-                Err(Denial::Fault(error)) => walk.fault(error)?,
-            },
-        }
-        if page.objects.len() >= limit {
-            if stack.iter().any(|frame| !frame.batch.is_empty() || frame.resume.is_some()) {
-                page.next = page.objects.last().map(|last| last.key.clone());
-            }
-            break;
-        }
-    }
-    page.skipped = walk.skipped;
-    Ok(page)
+    Walk::new(root).objects(prefix, after, limit)
 }
 
 /// [`Store::folders`](crate::store::Store::folders). A folder without any object is none, as in an
@@ -133,7 +72,7 @@ pub(super) fn folders(root: &Root, prefix: &str, after: Option<&str>, limit: usi
     if !is_folder(root, prefix)? {
         return Ok(page);
     }
-    let mut walk = Walk { root, batch: limit + 1, examined: 0, skipped: 0 };
+    let mut walk = Walk::new(root);
     let mut frame = Frame::new(prefix.to_owned(), "");
     let mut empty = 0;
     frame.resume = Some(after.map_or_else(Vec::new, |name| format!("{name}{BEHIND}").into_bytes()));
@@ -142,11 +81,10 @@ pub(super) fn folders(root: &Root, prefix: &str, after: Option<&str>, limit: usi
         while let Some(entry) = frame.batch.pop_front() {
             let Some(key) = frame.key(&entry) else { continue };
             let name = &key[prefix.len()..key.len() - 1];
-            let first = objects(root, &key, None, 1)?;
-            if first.objects.is_empty() && first.next.is_none() {
-                empty += 1;
-            } else {
-                page.names.push(name.to_owned());
+            match objects(root, &key, None, 1) {
+                Ok(first) if !first.objects.is_empty() || first.next.is_some() => page.names.push(name.to_owned()),
+                Ok(_) => empty += 1,
+                Err(error) => walk.fault(error)?,
             }
             if page.names.len() >= limit || empty >= MAX_EMPTY_FOLDERS {
                 if !frame.batch.is_empty() || frame.resume.is_some() {
@@ -162,7 +100,7 @@ pub(super) fn folders(root: &Root, prefix: &str, after: Option<&str>, limit: usi
 /// Whether the folder of a prefix is there to be read. Trouble with it is trouble of the listing:
 /// there is nothing else to show.
 fn is_folder(root: &Root, folder: &str) -> io::Result<bool> {
-    if !folder.strip_suffix('/').is_none_or(has_sound_segments) {
+    if !folder.is_empty() && !folder.strip_suffix('/').is_some_and(has_sound_segments) {
         return Ok(false);
     }
     match root.open_folder(folder) {
@@ -197,11 +135,71 @@ fn comes_after(sort: &[u8], kind: EntryKind, floor: &[u8]) -> bool {
 struct Walk<'a> {
     root: &'a Root,
     batch: usize,
+    max_examined: usize,
     examined: usize,
     skipped: u64,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// Keeps as many entries as the longest page has, also for a shorter one: what they turn out to
+    /// hold may be nothing.
+    fn new(root: &'a Root) -> Self {
+        Self { root, batch: MAX_PAGE + 1, max_examined: MAX_EXAMINED, examined: 0, skipped: 0 }
+    }
+
+    fn objects(mut self, prefix: &str, after: Option<&str>, limit: usize) -> io::Result<Page> {
+        let limit = limit.clamp(1, MAX_PAGE);
+        let mut page = Page::default();
+        let (folder, base) = prefix.split_at(prefix.rfind('/').map_or(0, |slash| slash + 1));
+        let Some(floor) = relative(folder, prefix, after) else {
+            return Ok(page);
+        };
+        if !is_folder(self.root, folder)? {
+            return Ok(page);
+        }
+        let mut stack = Vec::from_iter(self.enter(folder.to_owned(), base, floor)?);
+        while let Some(frame) = stack.last_mut() {
+            let Some(entry) = frame.batch.pop_front() else {
+                match frame.resume.take() {
+                    None => drop(stack.pop()),
+                    Some(floor) => match frame.cursor(&floor) {
+                        Some(cursor) if self.examined >= self.max_examined => {
+                            page.next = Some(cursor);
+                            break;
+                        }
+                        _ => self.refill(frame, &floor, Keep::All)?,
+                    },
+                }
+                continue;
+            };
+            let (kind, Some(key)) = (entry.kind, frame.key(&entry)) else {
+                self.skipped += 1;
+                continue;
+            };
+            match kind {
+                EntryKind::Unfit => self.skipped += 1,
+                EntryKind::Folder => {
+                    let floor = after.and_then(|after| after.strip_prefix(key.as_str()));
+                    stack.extend(self.enter(key, "", floor)?);
+                }
+                EntryKind::File => match self.root.open_file(&key) {
+                    Ok(file) => page.objects.push(Listed { key, stat: file.version.stat() }),
+                    Err(Denial::Absent) => {}
+                    Err(Denial::Unfit) => self.skipped += 1,
+                    Err(Denial::Fault(error)) => self.fault(error)?,
+                },
+            }
+            if page.objects.len() >= limit {
+                if stack.iter().any(|frame| !frame.batch.is_empty() || frame.resume.is_some()) {
+                    page.next = page.objects.last().map(|last| last.key.clone());
+                }
+                break;
+            }
+        }
+        page.skipped = self.skipped;
+        Ok(page)
+    }
+
     /// The first frame of a folder, or none (and a count) if it cannot be read.
     fn enter(&mut self, folder: String, base: &str, floor: Option<&str>) -> io::Result<Option<Frame>> {
         let mut frame = Frame::new(folder, base);
@@ -353,7 +351,7 @@ mod tests {
         }
         let root = Root::open(dir.path()).expect("a root");
         for floor in ["", "0500", "1989"] {
-            let mut walk = Walk { root: &root, batch: 11, examined: 0, skipped: 0 };
+            let mut walk = Walk { batch: 11, ..Walk::new(&root) };
             let frame = walk.enter(String::new(), "", Some(floor)).expect("readable").expect("entries");
             let first = floor.parse().map_or(0, |last: usize| last + 1);
             let names: Vec<_> = frame.batch.iter().map(|entry| String::from_utf8_lossy(&entry.sort)).collect();
@@ -380,7 +378,10 @@ mod tests {
         let root = Root::open(dir.path()).expect("a root");
         let (mut after, mut skipped, mut pages, mut found) = (None, 0, 0, Vec::new());
         while pages < 100 {
-            let page = objects_within(10, &root, "", after.as_deref(), 1).expect("a page");
+            let page = {
+                let walk = Walk { batch: 2, max_examined: 10, ..Walk::new(&root) };
+                walk.objects("", after.as_deref(), 1).expect("a page")
+            };
             pages += 1;
             skipped += page.skipped;
             found.extend(page.objects.into_iter().map(|object| object.key));

@@ -126,3 +126,18 @@ fn client_options<K: FromStr>(prefix: &str, client: impl Fn(K) -> Option<ClientC
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_total_time_is_not_bounded_and_its_silence_is() {
+        let bounded = bounded(ClientOptions::new(), Limits::default(), Duration::from_secs(20));
+        let of = |key| bounded.get_config_value(&key);
+        assert_eq!(of(ClientConfigKey::Timeout), None);
+        assert_eq!(of(ClientConfigKey::ReadTimeout).as_deref(), Some("20s"));
+        assert_eq!(of(ClientConfigKey::ConnectTimeout).as_deref(), Some("3s"));
+        assert_eq!(of(ClientConfigKey::PoolIdleTimeout).as_deref(), Some("15s"));
+    }
+}

@@ -1,6 +1,6 @@
 //! Pages of a listing: one request each, as a rule.
 //!
-//! The store is asked to begin after the cursor. One that ignores this (the Azure emulator does) is
+//! The store is asked to begin after the cursor. One that ignores this, as some emulators do, is
 //! walked from the start instead, and what lies before the cursor is left out.
 
 use std::borrow::Cow;
