@@ -96,6 +96,36 @@ impl Kind {
             Self::InternalError => "INTERNAL_ERROR",
         }
     }
+
+    /// The HTTP status that goes with the code.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::Unauthenticated => 401,
+            Self::AccessDenied(_)
+            | Self::ProjectAccessDenied
+            | Self::HostDenied
+            | Self::OriginDenied
+            | Self::LinkInvalid => 403,
+            Self::ProjectRequired
+            | Self::InvalidRequest
+            | Self::InvalidCursor
+            | Self::InvalidLimit
+            | Self::InvalidName => 400,
+            Self::TrialNotFound | Self::ArtifactNotFound | Self::LinkNotFound | Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::RequestTooLarge | Self::ArchiveTooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::HeadersTooLarge => 431,
+            Self::ArtifactChanged | Self::ArtifactNotReady | Self::ArtifactEncoded | Self::LinksDisabled => 409,
+            Self::LinkExpired | Self::LinkRevoked | Self::LinkStale => 410,
+            Self::PreconditionFailed => 412,
+            Self::RangeNotSatisfiable(_) => 416,
+            Self::DownloadQuotaExceeded(_) | Self::TooManyRequests => 429,
+            Self::QuotaUnavailable | Self::StoreUnavailable | Self::ShuttingDown => 503,
+            Self::InternalError => 500,
+        }
+    }
 }
 
 /// An error in the caller's terms: a [`Kind`] and a sentence that says what to do next. The source
@@ -156,5 +186,52 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_ref().map(|source| source.as_ref() as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_and_their_statuses() {
+        for (kind, code, number) in [
+            (Kind::Unauthenticated, "UNAUTHENTICATED", 401),
+            (Kind::AccessDenied(Capability::JobsRead), "ACCESS_DENIED", 403),
+            (Kind::ProjectAccessDenied, "PROJECT_ACCESS_DENIED", 403),
+            (Kind::HostDenied, "HOST_DENIED", 403),
+            (Kind::OriginDenied, "ORIGIN_DENIED", 403),
+            (Kind::ProjectRequired, "PROJECT_REQUIRED", 400),
+            (Kind::TrialNotFound, "TRIAL_NOT_FOUND", 404),
+            (Kind::ArtifactNotFound, "ARTIFACT_NOT_FOUND", 404),
+            (Kind::LinkNotFound, "LINK_NOT_FOUND", 404),
+            (Kind::NotFound, "NOT_FOUND", 404),
+            (Kind::InvalidRequest, "INVALID_REQUEST", 400),
+            (Kind::InvalidCursor, "INVALID_CURSOR", 400),
+            (Kind::InvalidLimit, "INVALID_LIMIT", 400),
+            (Kind::InvalidName, "INVALID_NAME", 400),
+            (Kind::MethodNotAllowed, "METHOD_NOT_ALLOWED", 405),
+            (Kind::RequestTooLarge, "REQUEST_TOO_LARGE", 413),
+            (Kind::ArchiveTooLarge, "ARCHIVE_TOO_LARGE", 413),
+            (Kind::UnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", 415),
+            (Kind::HeadersTooLarge, "HEADERS_TOO_LARGE", 431),
+            (Kind::ArtifactChanged, "ARTIFACT_CHANGED", 409),
+            (Kind::ArtifactNotReady, "ARTIFACT_NOT_READY", 409),
+            (Kind::ArtifactEncoded, "ARTIFACT_ENCODED", 409),
+            (Kind::LinkInvalid, "LINK_INVALID", 403),
+            (Kind::LinkExpired, "LINK_EXPIRED", 410),
+            (Kind::LinkRevoked, "LINK_REVOKED", 410),
+            (Kind::LinkStale, "LINK_STALE", 410),
+            (Kind::LinksDisabled, "LINKS_DISABLED", 409),
+            (Kind::PreconditionFailed, "PRECONDITION_FAILED", 412),
+            (Kind::RangeNotSatisfiable(0), "RANGE_NOT_SATISFIABLE", 416),
+            (Kind::TooManyRequests, "TOO_MANY_REQUESTS", 429),
+            (Kind::QuotaUnavailable, "QUOTA_UNAVAILABLE", 503),
+            (Kind::StoreUnavailable, "STORE_UNAVAILABLE", 503),
+            (Kind::ShuttingDown, "SHUTTING_DOWN", 503),
+            (Kind::InternalError, "INTERNAL_ERROR", 500),
+        ] {
+            assert_eq!((kind.code(), kind.status()), (code, number));
+        }
     }
 }

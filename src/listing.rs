@@ -58,7 +58,9 @@ pub struct ArtifactPage {
     pub next_cursor: Option<String>,
     /// Entries in the page's span that are not shown: no client could name them, or they are links
     /// or special files.
-    pub skipped: u64,
+    ///
+    /// Not called `skipped`, which a client of the platform takes for a failure.
+    pub omitted: u64,
 }
 
 /// A trial as listings show it.
@@ -123,14 +125,14 @@ impl Listing {
         let base = self.catalog.trial_prefix(who, trial);
         let prefix = base.narrowed(checked_prefix(query.prefix.as_deref().unwrap_or_default())?);
         let mut after = query.cursor.as_deref().map(|cursor| cursor::read(prefix.as_str(), cursor)).transpose()?;
-        let mut page = ArtifactPage { items: Vec::new(), next_cursor: None, skipped: 0 };
+        let mut page = ArtifactPage { items: Vec::new(), next_cursor: None, omitted: 0 };
         for _ in 0..MAX_ROUNDS {
             let found = self.catalog.list(&prefix, after.as_deref(), limit - page.items.len()).await?;
-            page.skipped += found.skipped;
+            page.omitted += found.skipped;
             for object in found.objects {
                 match object.key.strip_prefix(base.as_str()).map(ArtifactName::parse) {
                     Some(Ok(name)) => page.items.push(ArtifactItem::new(name, &object.stat)),
-                    _ => page.skipped += 1,
+                    _ => page.omitted += 1,
                 }
             }
             after = found.next;
@@ -138,7 +140,7 @@ impl Listing {
                 break;
             }
         }
-        if page.items.is_empty() && page.skipped == 0 {
+        if page.items.is_empty() && page.omitted == 0 {
             self.catalog.require_trial(who, trial).await?;
         }
         page.next_cursor = after.map(|after| cursor::write(prefix.as_str(), &after));

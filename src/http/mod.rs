@@ -38,7 +38,7 @@ use crate::quota::Quota;
 use crate::read::Reads;
 use crate::request::{REQUEST_ID, RequestId, credentials};
 
-pub use problem::{Problem, status};
+pub use problem::Problem;
 
 /// What the front's handlers use.
 pub struct Front {

@@ -38,7 +38,6 @@ use self::tools::{Caller, Services, Tool};
 use crate::access::{Authenticator, Principal};
 use crate::config::Config;
 use crate::error::{Error, Kind};
-use crate::http::status;
 use crate::listing::Listing;
 use crate::read::Reads;
 use crate::request::{self, RequestId};
@@ -231,7 +230,8 @@ fn object(value: Value) -> Map<String, Value> {
 /// A request that was refused before it became a message: the HTTP status is the code, which
 /// JSON-RPC leaves to applications, and `data.code` is the HTTP API's.
 fn http_fault(error: &Error, id: &RequestId) -> Fault {
-    let (code, status) = (error.kind().code(), status(error.kind()));
+    let code = error.kind().code();
+    let status = StatusCode::from_u16(error.kind().status()).expect("a status of three digits");
     Fault {
         status,
         id: None,
