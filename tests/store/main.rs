@@ -2,6 +2,7 @@
 //! object stores that misbehave.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "tests look at the real clock and at their own environment")]
 
 mod contract;
 mod environment;

@@ -62,6 +62,7 @@ impl Server {
         server
     }
 
+    #[allow(clippy::disallowed_methods, reason = "a server may be started where there is no runtime")]
     fn wait(&mut self, command: &Command) {
         let deadline = Instant::now() + START;
         while TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_err() {

@@ -68,7 +68,7 @@ impl Version {
         file.metadata().map(|meta| Self::from(&meta))
     }
 
-    #[allow(clippy::disallowed_methods, reason = "an age is judged, by the clock of the files' times")]
+    #[expect(clippy::disallowed_methods, reason = "a file's age is told by the clock that its times are from")]
     pub(super) fn stat(&self) -> Stat {
         self.stat_at(SystemTime::now())
     }
