@@ -31,7 +31,7 @@ async fn read(ledger: &Embedded, project: &ProjectId) -> Duration {
     let (id, project) = (ReservationId::new(), project.clone());
     let not_after = now.plus(ledger.rules().admission_ms);
     let call = Reserve { project: project.clone(), id, size: SIZE, not_after, context: context.clone() };
-    let Admission::Reserved(lease) = ledger.reserve(&call).await.unwrap().reply else { panic!("not admitted") };
+    let Admission::Reserved(lease, _) = ledger.reserve(&call).await.unwrap().reply else { panic!("not admitted") };
     let settle = Settle {
         project,
         id,

@@ -203,13 +203,17 @@ fn wrong_length() -> Error {
 mod tests {
     use super::*;
 
+    /// Bytes of a file in which every byte is its own offset.
+    fn bytes(span: &Range<u64>) -> Bytes {
+        span.clone().map(|offset| u8::try_from(offset).expect("a short file")).collect()
+    }
+
     fn parts(spans: &[Range<u64>]) -> Vec<(u64, Bytes)> {
-        let file: Vec<u8> = (0..=255).collect();
-        let cut = |r: &Range<u64>| Bytes::copy_from_slice(&file[r.start as usize..r.end as usize]);
-        spans.iter().map(|r| (r.start, cut(r))).collect()
+        spans.iter().map(|span| (span.start, bytes(span))).collect()
     }
 
     #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "lists of spans, some of one")]
     fn only_gaps_are_fetched() {
         for (have, want, missing) in [
             (vec![], 0..10, vec![0..10]),
@@ -228,8 +232,7 @@ mod tests {
     fn covered_ranges_are_joined() {
         let parts = parts(&[0..4, 4..8, 8..12]);
         for want in [0..4, 1..3, 2..10, 0..12, 5..5, 11..12] {
-            let bytes: Vec<u8> = (want.start as u8..want.end as u8).collect();
-            assert_eq!(joined(&parts, want.clone()), bytes, "{want:?}");
+            assert_eq!(joined(&parts, want.clone()), bytes(&want), "{want:?}");
         }
     }
 }

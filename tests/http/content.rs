@@ -17,7 +17,7 @@ async fn one_range_in_every_form() {
     let service = service().await;
     let mut charged = 0;
     for (range, status, body, content_range) in [
-        ("", 200, &BODY[..], None),
+        ("", 200, BODY, None),
         ("bytes=0-3", 206, &BODY[..4], Some("bytes 0-3/10")),
         ("bytes=4-", 206, &BODY[4..], Some("bytes 4-9/10")),
         ("bytes=-2", 206, &BODY[8..], Some("bytes 8-9/10")),

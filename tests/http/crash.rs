@@ -107,6 +107,7 @@ fn a_killed_process_under_counts_nothing() {
     let give_up = Instant::now() + Duration::from_secs(20);
     while process.json("/v1/quota", &key)["open_reservations"] != 0 {
         assert!(Instant::now() < give_up, "leases of a dead process expire");
+        #[expect(clippy::disallowed_methods, reason = "no runtime runs here")]
         std::thread::sleep(Duration::from_millis(50));
     }
     let audit = process.json("/v1/quota/audit", &key);

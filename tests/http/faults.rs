@@ -68,7 +68,9 @@ async fn a_file_replaced_while_it_streams_is_never_completed() {
 #[tokio::test]
 async fn an_unwritable_ledger_is_503_without_a_byte_and_heals_by_itself() {
     // Runs in a process of its own, since the limit holds for all of it.
-    if std::env::var_os("LEDGER_FULL_CHILD").is_none() {
+    #[expect(clippy::disallowed_methods, reason = "it tells the child from the test")]
+    let child = std::env::var_os("LEDGER_FULL_CHILD").is_some();
+    if !child {
         let child = std::process::Command::new(std::env::current_exe().expect("this test"))
             .args(["--exact", "faults::an_unwritable_ledger_is_503_without_a_byte_and_heals_by_itself", "--nocapture"])
             .env("LEDGER_FULL_CHILD", "1")

@@ -53,7 +53,8 @@ async fn a_file_larger_than_what_is_left_is_refused_and_not_one_byte_is_read() {
 #[tokio::test]
 async fn parallel_reads_that_exceed_the_allowance_together() {
     const EACH: u64 = 1000;
-    let service = Service::with(&[("t1", "a", &[7; EACH as usize])], allowed(10 * EACH)).await;
+    const FILE: &[u8] = &[7; 1000];
+    let service = Service::with(&[("t1", "a", FILE)], allowed(10 * EACH)).await;
     // Held open, so that no room is given back while the others ask.
     service.store.set(Fault::StallAfter(0));
     let asking = (0..64).map(|_| async {
@@ -122,7 +123,7 @@ async fn a_client_that_leaves_is_charged_what_went_out() {
 
 #[tokio::test]
 async fn a_long_stream_is_granted_in_steps_and_charged_to_the_byte() {
-    let body: Vec<u8> = (0..40 * MIB).map(|i| (i % 251) as u8).collect();
+    let body: Vec<u8> = (0..=250).cycle().take(40 * MIB).collect();
     let rules = Rules { credit_bytes: MIB as u64, ..Rules::default() };
     let service = Service::with(&[("t1", "a", &body)], Options { rules, ..Options::default() }).await;
     let answer = service.get("/v1/trials/t1/artifacts/a/content").await;
