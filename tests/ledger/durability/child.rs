@@ -47,7 +47,7 @@ fn works_until_it_is_killed() {
                 for round in 0..100_000 {
                     let n = first + caller + 8 * round;
                     let call = support::reserve(n, 100, NOON + 1);
-                    let Admission::Reserved(_) = ledger.reserve(&call).await.unwrap().reply else { panic!("{n}") };
+                    let Admission::Reserved(..) = ledger.reserve(&call).await.unwrap().reply else { panic!("{n}") };
                     say(&format!("reserved {n}"));
                     if n % 3 > 0 {
                         let actual = u64::try_from(n % 101).unwrap();
@@ -101,7 +101,7 @@ async fn a_killed_process_loses_no_answered_call() {
                 assert_eq!(again, Settlement::Settled(actual), "{answer}");
             } else {
                 let again = ledger.reserve(&support::reserve(n, 100, 0)).await.unwrap().reply;
-                assert!(matches!(again, Admission::Reserved(_) | Admission::Settled), "{answer}: {again:?}");
+                assert!(matches!(again, Admission::Reserved(..) | Admission::Settled), "{answer}: {again:?}");
                 let settled = answers.iter().any(|other| other.starts_with(&format!("settled {n} ")));
                 assert!(settled || n % 3 > 0 || again != Admission::Settled, "{answer}: {again:?}");
             }

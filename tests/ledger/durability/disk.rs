@@ -52,7 +52,7 @@ fn fills_its_disk() {
             assert_eq!(usage.reserved, 100 + u64::try_from(answered - first).unwrap());
             assert_eq!(usage.used, 0);
             let admitted = ledger.reserve(&support::reserve(answered, 1, NOON + 1)).await.unwrap().reply;
-            assert!(matches!(admitted, Admission::Reserved(_)), "{admitted:?}");
+            assert!(matches!(admitted, Admission::Reserved(..)), "{admitted:?}");
             for n in first..=answered {
                 let settled = ledger.settle(&support::settle(n, 0, 1, NOON)).await.unwrap().reply;
                 assert_eq!(settled, Settlement::Settled(0));
