@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use artifactd::artifact::{ArtifactName, ProjectId, TrialId};
 use artifactd::ledger::{
-    Admission, Allowance, Channel, Context, Embedded, Ledger, Outcome, Policy, ReservationId, Reserve, ResetZone,
-    Rules, Settle, SystemClock,
+    Allowance, Channel, Context, Embedded, Ledger, Outcome, Policy, ReservationId, Reserve, ResetZone, Rules, Settle,
+    SystemClock,
 };
 use tokio::task::JoinSet;
 
@@ -31,7 +31,7 @@ async fn read(ledger: &Embedded, project: &ProjectId) -> Duration {
     let (id, project) = (ReservationId::new(), project.clone());
     let not_after = now.plus(ledger.rules().admission_ms);
     let call = Reserve { project: project.clone(), id, size: SIZE, not_after, context: context.clone() };
-    let Admission::Reserved(lease, _) = ledger.reserve(&call).await.unwrap().reply else { panic!("not admitted") };
+    let lease = ledger.reserve(&call).await.unwrap().reply.lease().unwrap();
     let settle = Settle {
         project,
         id,

@@ -3,6 +3,8 @@
 //! The child is this test binary, asked for the one test below; what it was answered it writes to
 //! its output, a line per answer, after the answer.
 
+#![expect(clippy::disallowed_methods, reason = "the environment tells the child what to do")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -49,7 +51,7 @@ fn works_until_it_is_killed() {
                     let call = support::reserve(n, 100, NOON + 1);
                     let Admission::Reserved(..) = ledger.reserve(&call).await.unwrap().reply else { panic!("{n}") };
                     say(&format!("reserved {n}"));
-                    if n % 3 > 0 {
+                    if !n.is_multiple_of(3) {
                         let actual = u64::try_from(n % 101).unwrap();
                         ledger.settle(&support::settle(n, actual, 100, NOON)).await.unwrap();
                         say(&format!("settled {n} {actual}"));
