@@ -3,7 +3,11 @@
 //! The child is this test binary, asked for the one test below; what it was answered it writes to
 //! its output, a line per answer, after the answer.
 
+<<<<<<< HEAD
 #![expect(clippy::disallowed_methods, reason = "the environment tells the child what to do")]
+=======
+#![allow(clippy::disallowed_methods, reason = "a child is told what to do by its environment")]
+>>>>>>> 26e6ea19c73380b8a8716287ae7a8ef166f74772
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -105,7 +109,7 @@ async fn a_killed_process_loses_no_answered_call() {
                 let again = ledger.reserve(&support::reserve(n, 100, 0)).await.unwrap().reply;
                 assert!(matches!(again, Admission::Reserved(..) | Admission::Settled), "{answer}: {again:?}");
                 let settled = answers.iter().any(|other| other.starts_with(&format!("settled {n} ")));
-                assert!(settled || n % 3 > 0 || again != Admission::Settled, "{answer}: {again:?}");
+                assert!(settled || !n.is_multiple_of(3) || again != Admission::Settled, "{answer}: {again:?}");
             }
         }
         let sums = ledger.verify(&project("p"), None).await.unwrap().reply;
