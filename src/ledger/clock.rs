@@ -13,11 +13,7 @@ pub trait Clock: Send + Sync + 'static {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-<<<<<<< HEAD
-    #[allow(clippy::disallowed_methods, reason = "this is the clock that is injected")]
-=======
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is given")]
->>>>>>> 26e6ea19c73380b8a8716287ae7a8ef166f74772
     fn now_ms(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -3,11 +3,7 @@
 //! The child is this test binary, asked for the one test below; what it was answered it writes to
 //! its output, a line per answer, after the answer.
 
-<<<<<<< HEAD
-#![expect(clippy::disallowed_methods, reason = "the environment tells the child what to do")]
-=======
 #![allow(clippy::disallowed_methods, reason = "a child is told what to do by its environment")]
->>>>>>> 26e6ea19c73380b8a8716287ae7a8ef166f74772
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
