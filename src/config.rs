@@ -116,7 +116,8 @@ pub struct HttpConfig {
 pub struct Limits {
     /// Open connections; further ones wait to be accepted. 1 to 1,000,000, default 4096.
     pub connections: usize,
-    /// How long a request's head may take to arrive, s; 1 to 600, default 15.
+    /// How long a request's head may take to arrive, and so how long a connection may be idle
+    /// between two requests, s; 1 to 600, default 60.
     pub head_seconds: u64,
     /// A request's head, bytes; 8 KiB to 1 MiB, default 64 KiB.
     pub head_bytes: ByteSize,
@@ -312,7 +313,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
-            head_seconds: 15,
+            head_seconds: 60,
             head_bytes: size(64 << 10),
             mcp_body_bytes: size(256 << 10),
             stall_seconds: 60,

@@ -160,14 +160,25 @@ impl Desk {
         Ok((reply, left))
     }
 
-    /// Settles, repeating until the ledger answers or would not believe the call any more.
+    /// Settles a read, repeating until the ledger answers or would not believe the call any more.
     pub(super) async fn settle(&self, call: &Settle) {
         let rules = self.ledger.rules();
-        let give_up = Uptime::now().plus(rules.lease_ms.saturating_add(rules.unreserved_ms));
+        self.repeat(call, rules.lease_ms.saturating_add(rules.unreserved_ms)).await;
+    }
+
+    /// Releases what may or may not have been reserved, repeating for as long as there can be a
+    /// lease: later it has expired by itself.
+    async fn release(&self, call: &Settle) {
+        let rules = self.ledger.rules();
+        self.repeat(call, rules.admission_ms.saturating_add(rules.lease_ms)).await;
+    }
+
+    async fn repeat(&self, call: &Settle, patience_ms: u64) {
+        let give_up = Uptime::now().plus(patience_ms);
         let mut backoff = Backoff::new(50, 2_000);
         loop {
-            let patience = Instant::now() + Duration::from_millis(self.timing.call_ms);
-            match self.timely(patience, self.ledger.settle(call)).await {
+            let until = Instant::now() + Duration::from_millis(self.timing.call_ms);
+            match self.timely(until, self.ledger.settle(call)).await {
                 Ok(At { now, reply }) => {
                     self.clock.note(now);
                     if reply == Settlement::TooLate {
@@ -211,7 +222,7 @@ impl Drop for Asked<'_> {
             outcome: Outcome::Released,
             context: call.context.clone(),
         };
-        self.desk.tracker.spawn(async move { desk.settle(&release).await });
+        self.desk.tracker.spawn(async move { desk.release(&release).await });
     }
 }
 
