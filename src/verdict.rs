@@ -53,11 +53,11 @@ impl Verdicts {
             judge()
         });
         match tokio::time::timeout(self.time_limit, judged).await {
-            Err(_) => Ok(Err(Reason::TooCostly)),
+            Err(_) => Ok(Err(Reason::TooCostly { what: "it takes too long to judge".into() })),
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(join)) if join.is_panic() => {
-                tracing::error!("an image decoder panicked: the image is refused");
-                Ok(Err(Reason::Corrupt("a decoder cannot cope with it")))
+                tracing::error!("the check of an image panicked: the image is refused");
+                Ok(Err(Reason::Unsupported { what: "an image that the check itself cannot cope with" }))
             }
             Ok(Err(join)) => Err(Error::internal(join)),
         }
@@ -80,7 +80,7 @@ mod tests {
     async fn a_panic_is_a_refusal() {
         let verdicts = Verdicts::new(1, TIME_LIMIT);
         let got = verdicts.run(|| panic!("decoder")).await.expect("a verdict");
-        assert!(matches!(got, Err(Reason::Corrupt(_))));
+        assert!(matches!(got, Err(Reason::Unsupported { .. })));
         assert_eq!(verdicts.permits.available_permits(), 1, "the permit came back");
     }
 
@@ -91,13 +91,13 @@ mod tests {
         let got = verdicts
             .run(move || {
                 let _ = wait.recv();
-                Err(Reason::Truncated)
+                Err(Reason::Truncated { at: 7 })
             })
             .await;
-        assert_eq!(got.expect("a verdict"), Err(Reason::TooCostly));
+        assert!(matches!(got.expect("a verdict"), Err(Reason::TooCostly { .. })));
         assert_eq!(verdicts.permits.available_permits(), 0);
         drop(release);
-        let next = verdicts.run(|| Err(Reason::Truncated)).await.expect("a verdict");
-        assert_eq!(next, Err(Reason::Truncated), "its turn came when the slow one was done");
+        let next = verdicts.run(|| Err(Reason::Truncated { at: 7 })).await.expect("a verdict");
+        assert_eq!(next, Err(Reason::Truncated { at: 7 }), "its turn came when the slow one was done");
     }
 }

@@ -146,7 +146,7 @@ impl Reading<'_> {
         };
         if size > image::MAX_BYTES {
             read.complete();
-            return Ok(refused(Reason::TooLarge));
+            return Ok(refused(Reason::TooLarge { bytes: size }));
         }
         let bytes = read.fetch(0..size).await?;
         // The charge is the same whatever the verdict, so the reservation need not wait for it.
