@@ -190,8 +190,14 @@ impl Config {
                     .ok_or_else(|| ConfigError::Invalid(format!("{name} sets a whole section or a part of a value")))?;
             }
         }
-        let config: Self =
-            table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid(error.to_string()))?;
+        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
+            let origin =
+                file.map_or_else(|| "no settings file was named".to_owned(), |path| path.display().to_string());
+            ConfigError::Invalid(format!(
+                "settings ({origin}, then {ENVIRONMENT_PREFIX}*): {}",
+                error.to_string().trim_end()
+            ))
+        })?;
         config.check()?;
         Ok(config)
     }
@@ -214,7 +220,42 @@ impl Config {
                 return Err(ConfigError::Invalid(format!("{name} is {value}; it is from {least} to {most}")));
             }
         }
+        self.names()?;
+        crate::telemetry::filter(&self.log)?;
         self.policy()?;
+        Ok(())
+    }
+
+    /// Names that could never match what a client sends.
+    fn names(&self) -> Result<(), ConfigError> {
+        let web = |url: &url::Url| {
+            matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none()
+        };
+        if let Some(url) = self.public_url.as_ref().filter(|url| !web(url)) {
+            return Err(ConfigError::Invalid(format!(
+                "public_url is {url}; it is such as https://artifacts.example.com"
+            )));
+        }
+        for host in &self.http.allowed_hosts {
+            let parsed = url::Url::parse(&format!("http://{host}/")).ok();
+            let said = parsed.as_ref().and_then(url::Url::host_str).unwrap_or_default();
+            // What follows the name can only be a port.
+            let rest = host.to_ascii_lowercase().strip_prefix(said).map(str::to_owned);
+            let port = |rest: &String| rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+            if said.is_empty() || !rest.is_some_and(|rest| rest.is_empty() || port(&rest)) || host.contains('*') {
+                return Err(ConfigError::Invalid(format!(
+                    "http.allowed_hosts has {host:?}; it holds names, or names with a port, such as files.example.com"
+                )));
+            }
+        }
+        for origin in &self.http.allowed_origins {
+            let parsed = url::Url::parse(origin).ok();
+            if !parsed.is_some_and(|url| web(&url) && url.path() == "/" && !origin.contains('*')) {
+                return Err(ConfigError::Invalid(format!(
+                    "http.allowed_origins has {origin:?}; it holds origins, such as https://app.example.com"
+                )));
+            }
+        }
         Ok(())
     }
 
@@ -392,10 +433,37 @@ mod tests {
             (LEAST, &[("ARTIFACTD_NOPE", "1")], "nope"),
             (LEAST, &[("ARTIFACTD_LISTEN__X", "1")], "expected"),
             ("listen = ", &[], "TOML"),
+            (&format!("public_url = \"mailto:a@b\"\n{LEAST}"), &[], "public_url is mailto:a@b"),
+            (&format!("{LEAST}\n[http]\nallowed_hosts = [\"https://a.example\"]"), &[], "allowed_hosts has"),
+            (&format!("{LEAST}\n[http]\nallowed_hosts = [\"a.example:x\"]"), &[], "allowed_hosts has"),
+            (&format!("{LEAST}\n[http]\nallowed_hosts = [\"*\"]"), &[], "allowed_hosts has"),
+            (&format!("{LEAST}\n[http]\nallowed_hosts = [\"\"]"), &[], "allowed_hosts has"),
+            (&format!("{LEAST}\n[http]\nallowed_origins = [\"app.example\"]"), &[], "allowed_origins has"),
+            (&format!("{LEAST}\n[http]\nallowed_origins = [\"https://a.example/x\"]"), &[], "allowed_origins has"),
+            (&format!("{LEAST}\n[http]\nallowed_origins = [\"*\"]"), &[], "allowed_origins has"),
+            (&format!("{LEAST}\n[log]\nfilter = \"a=b=c\""), &[], "log.filter"),
+            (&format!("{LEAST}\n[log]\nfilter = \"inof\""), &[], "log.filter"),
         ] {
             let error = load(toml, environment).expect_err(words).to_string();
             assert!(error.contains(words), "{words}: {error}");
         }
+    }
+
+    #[test]
+    fn names_that_clients_send_are_taken() {
+        let config = format!(
+            "public_url = \"https://files.example.com/base/\"\n{LEAST}\n[http]\n\
+             allowed_hosts = [\"A.example\", \"a.example:8443\", \"10.0.0.1:80\", \"[::1]:1\", \"a_b\"]\n\
+             allowed_origins = [\"https://a.example\", \"http://b.example:3000/\"]\n\
+             [log]\nfilter = \"warn,artifactd=debug,hyper=off\""
+        );
+        load(&config, &[]).expect("valid");
+    }
+
+    #[test]
+    fn a_start_without_settings_says_where_they_come_from() {
+        let error = Config::load(None, []).expect_err("nothing").to_string();
+        assert!(error.contains("no settings file") && error.contains("store"), "{error}");
     }
 
     #[test]
