@@ -16,8 +16,8 @@ use arc_swap::ArcSwap;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
-use super::sql_book::SqlBook;
 use super::schema::Identity;
+use super::sql_book::SqlBook;
 use super::{OpenError, schema};
 use crate::ledger::state::{self, Moment};
 use crate::ledger::{At, Clock, DaySpan, LedgerTime, Policy, Reply, Unavailable};
