@@ -114,7 +114,8 @@ pub struct HttpConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Open connections; further ones wait to be accepted. 1 to 1,000,000, default 4096.
+    /// Open connections; further ones wait to be accepted. 1 to 1,000,000, default 4096; fewer where
+    /// the process may not open two files for each.
     pub connections: usize,
     /// How long a request's head may take to arrive, and so how long a connection may be idle
     /// between two requests, s; 1 to 600, default 60.
