@@ -114,7 +114,8 @@ pub struct HttpConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Open connections; further ones wait to be accepted. 1 to 1,000,000, default 4096.
+    /// Open connections; further ones wait to be accepted. 1 to 1,000,000, default 4096; fewer where
+    /// the process may not open two files for each.
     pub connections: usize,
     /// How long a request's head may take to arrive, and so how long a connection may be idle
     /// between two requests, s; 1 to 600, default 60.
@@ -190,8 +191,14 @@ impl Config {
                     .ok_or_else(|| ConfigError::Invalid(format!("{name} sets a whole section or a part of a value")))?;
             }
         }
-        let config: Self =
-            table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid(error.to_string()))?;
+        let config: Self = table.try_into().map_err(|error: toml::de::Error| {
+            let origin =
+                file.map_or_else(|| "no settings file was named".to_owned(), |path| path.display().to_string());
+            ConfigError::Invalid(format!(
+                "settings ({origin}, then {ENVIRONMENT_PREFIX}*): {}",
+                error.to_string().trim_end()
+            ))
+        })?;
         config.check()?;
         Ok(config)
     }
@@ -214,7 +221,42 @@ impl Config {
                 return Err(ConfigError::Invalid(format!("{name} is {value}; it is from {least} to {most}")));
             }
         }
+        self.names()?;
+        crate::telemetry::filter(&self.log)?;
         self.policy()?;
+        Ok(())
+    }
+
+    /// Names that could never match what a client sends.
+    fn names(&self) -> Result<(), ConfigError> {
+        let web = |url: &url::Url| {
+            matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none()
+        };
+        if let Some(url) = self.public_url.as_ref().filter(|url| !web(url)) {
+            return Err(ConfigError::Invalid(format!(
+                "public_url is {url}; it is such as https://artifacts.example.com"
+            )));
+        }
+        for host in &self.http.allowed_hosts {
+            let parsed = url::Url::parse(&format!("http://{host}/")).ok();
+            let said = parsed.as_ref().and_then(url::Url::host_str).unwrap_or_default();
+            // What follows the name can only be a port.
+            let rest = host.to_ascii_lowercase().strip_prefix(said).map(str::to_owned);
+            let port = |rest: &String| rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+            if said.is_empty() || !rest.is_some_and(|rest| rest.is_empty() || port(&rest)) || host.contains('*') {
+                return Err(ConfigError::Invalid(format!(
+                    "http.allowed_hosts has {host:?}; it holds names, or names with a port, such as files.example.com"
+                )));
+            }
+        }
+        for origin in &self.http.allowed_origins {
+            let parsed = url::Url::parse(origin).ok();
+            if !parsed.is_some_and(|url| web(&url) && url.path() == "/" && !origin.contains('*')) {
+                return Err(ConfigError::Invalid(format!(
+                    "http.allowed_origins has {origin:?}; it holds origins, such as https://app.example.com"
+                )));
+            }
+        }
         Ok(())
     }
 
@@ -330,79 +372,4 @@ impl Default for LogConfig {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LEAST: &str = r#"
-        [store]
-        url = "file:///data"
-        [ledger]
-        url = "embedded:///ledger.db"
-        [access]
-        keys_file = "keys.toml"
-    "#;
-
-    fn load(toml: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
-        let file = tempfile::NamedTempFile::new().expect("scratch file");
-        std::fs::write(file.path(), toml).expect("written");
-        let pairs = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Config::load(Some(file.path()), pairs)
-    }
-
-    #[test]
-    fn defaults_are_what_the_documentation_says() {
-        let config = load(LEAST, &[]).expect("valid");
-        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
-        assert_eq!(config.quota.daily_bytes, Allowance::Bytes(50 << 30));
-        assert_eq!(config.policy().expect("valid").rules.lease_ms, 30_000);
-        assert_eq!(config.policy().expect("valid").rules.credit_bytes, 8 << 20);
-        assert!(config.layout("").is_ok());
-    }
-
-    #[test]
-    fn the_environment_comes_after_the_file() {
-        let config = load(
-            LEAST,
-            &[
-                ("ARTIFACTD_LISTEN", "127.0.0.1:9"),
-                ("ARTIFACTD_QUOTA__DAILY_BYTES", "1 MiB"),
-                ("ARTIFACTD_LEDGER__LEASE_SECONDS", "7"),
-                ("ARTIFACTD_HTTP__ALLOWED_HOSTS", "[\"a.example\"]"),
-                ("ARTIFACTD_LOG__FORMAT", "json"),
-                ("OTHER", "x"),
-            ],
-        )
-        .expect("valid");
-        assert_eq!(config.listen.port(), 9);
-        assert_eq!(config.quota.daily_bytes, Allowance::Bytes(1 << 20));
-        assert_eq!(config.ledger.lease_seconds, 7);
-        assert_eq!(config.http.allowed_hosts, ["a.example"]);
-        assert_eq!(config.log.format, LogFormat::Json);
-    }
-
-    #[test]
-    fn what_is_wrong_is_named() {
-        for (toml, environment, words) in [
-            ("", &[][..], "store"),
-            (&format!("{LEAST}\n[quota]\ndaily = 3"), &[], "daily"),
-            (&format!("{LEAST}\n[quota]\ndaily_bytes = \"lots\""), &[], "amount of bytes"),
-            (&format!("{LEAST}\n[quota]\nreset_zone = \"Mars/Olympus\""), &[], "reset_zone"),
-            (&format!("{LEAST}\n[limits]\nconnections = 0"), &[], "limits.connections is 0"),
-            (LEAST, &[("ARTIFACTD_LEDGER__CREDIT", "1")], "ledger.credit is 1"),
-            (LEAST, &[("ARTIFACTD_NOPE", "1")], "nope"),
-            (LEAST, &[("ARTIFACTD_LISTEN__X", "1")], "expected"),
-            ("listen = ", &[], "TOML"),
-        ] {
-            let error = load(toml, environment).expect_err(words).to_string();
-            assert!(error.contains(words), "{words}: {error}");
-        }
-    }
-
-    #[test]
-    fn the_layout_follows_single_project() {
-        let alone = LEAST.replace("[ledger]", "single_project = \"p\"\n[ledger]");
-        assert!(load(&alone, &[]).expect("valid").layout("").is_ok());
-        let config = load(&LEAST.replace("[ledger]", "layout = \"{trial}/\"\n[ledger]"), &[]).expect("valid");
-        assert!(config.layout("").expect_err("refused").to_string().contains("store.layout"));
-    }
-}
+mod tests;

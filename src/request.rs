@@ -48,9 +48,15 @@ impl fmt::Display for RequestId {
 }
 
 /// Reads `Authorization: Bearer`, `X-Workspace-ID` and `X-Project-ID`.
+///
+/// A field that is sent more than once is its values joined by commas (RFC 9110 §5.2), which no key
+/// and no id is: a proxy that looks at another line than this service must not let anyone in.
 #[must_use]
 pub fn credentials(headers: &HeaderMap) -> Credentials {
-    let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
+    let text = |name: &str| {
+        let lines: Vec<_> = headers.get_all(name).iter().map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+        (!lines.is_empty()).then(|| lines.join(",").trim().to_owned())
+    };
     let key = text(AUTHORIZATION.as_str()).and_then(|value| {
         let (scheme, key) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().to_owned())
@@ -73,6 +79,18 @@ mod tests {
             assert_ne!(RequestId::of(&headers(&[(REQUEST_ID, bad)])).as_str(), bad);
         }
         assert_eq!(RequestId::of(&HeaderMap::new()).as_str().len(), 36);
+    }
+
+    #[test]
+    fn a_field_sent_twice_names_nothing() {
+        let twice = |name: &'static str, value: &str| {
+            let mut headers = headers(&[(name, value)]);
+            headers.append(name, value.parse().expect("value"));
+            credentials(&headers)
+        };
+        assert_eq!(twice("authorization", "Bearer k").key.as_deref(), Some("k,Bearer k"));
+        assert_eq!(twice(WORKSPACE_ID, "w").workspace.as_deref(), Some("w,w"));
+        assert_eq!(twice(PROJECT_ID, "p").project.as_deref(), Some("p,p"));
     }
 
     #[test]

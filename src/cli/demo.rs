@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tempfile::TempDir;
 
-use super::Failure;
+use super::{Failure, answer, note, run_service};
 use crate::access::keys::KeyFile;
 use crate::artifact::{ArtifactName, Project, ProjectId, TrialId, WorkspaceId};
 use crate::bytesize::parse_allowance;
@@ -66,13 +66,15 @@ struct DemoPlan {
 /// A folder cannot be read or written, or the service cannot start.
 pub(super) fn run(options: Options) -> Result<(), Failure> {
     let plan = prepare(options)?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(plan))
+    run_service(serve(plan))
 }
 
 async fn serve(plan: DemoPlan) -> Result<(), Failure> {
     let config = Config::load(Some(&plan.config), [])?;
     telemetry::start(&config.log)?;
-    server::run(config, |address| announce(&plan, address)).await.map_err(|error| match error {
+    // A reader who has left (a script that took its line) is no reason to stop.
+    let ready = |address| announce(&plan, address).unwrap_or_else(|error| note(&format!("demo: {error}")));
+    server::run(config, ready).await.map_err(|error| match error {
         ConnectError::Listen { .. } => {
             format!("{error}; choose another address, such as --listen 127.0.0.1:0 for any free port").into()
         }
@@ -80,7 +82,7 @@ async fn serve(plan: DemoPlan) -> Result<(), Failure> {
     })
 }
 
-fn announce(plan: &DemoPlan, mut address: SocketAddr) {
+fn announce(plan: &DemoPlan, mut address: SocketAddr) -> Result<(), Failure> {
     // Listening on every address is no address to call.
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -88,13 +90,15 @@ fn announce(plan: &DemoPlan, mut address: SocketAddr) {
     let url = format!("http://{address}");
     if plan.json {
         let line = serde_json::json!({"url": url, "project": PROJECT, "keys": plan.keys, "trials": plan.trials});
-        println!("{line}");
-        return;
+        return answer(&format!("{line}\n"));
     }
     let (trial, name) = &plan.example;
     let paste = Paste { url: &url, keys: &plan.keys, trial, name: name.as_ref() };
-    println!("artifactd serves {} trials of the project {PROJECT} at {url}\n", plan.trials.len());
-    println!("{}\nStop with Ctrl-C.", paste.lines());
+    let trials = plan.trials.len();
+    let lines = paste.lines();
+    answer(&format!(
+        "artifactd serves {trials} trials of the project {PROJECT} at {url}\n\n{lines}\nStop with Ctrl-C.\n"
+    ))
 }
 
 fn prepare(options: Options) -> Result<DemoPlan, Failure> {
@@ -108,7 +112,7 @@ fn prepare(options: Options) -> Result<DemoPlan, Failure> {
             (temporary.path().canonicalize()?, Some(temporary))
         }
     };
-    let say = |line: &str| eprintln!("demo: {line}");
+    let say = |line: &str| note(&format!("demo: {line}"));
     let (root, trials) = match &options.store {
         Some(store) => own(store, &dir, &say)?,
         None => {
@@ -132,7 +136,8 @@ fn own(store: &Path, dir: &Path, say: &dyn Fn(&str)) -> Result<(PathBuf, Vec<Tri
     let root = store.canonicalize().map_err(|e| named(store, &e))?;
     if dir.starts_with(&root) {
         // Else the keys and the account books would be served with the trials.
-        return Err(format!("--dir {} must not lie inside --store {}", dir.display(), root.display()).into());
+        let dir = dir.display();
+        return Err(format!("--dir {dir} must not lie inside --store {}; choose another --dir", root.display()).into());
     }
     let (trials, others) = trials(&root).map_err(|e| named(store, &e))?;
     if others > 0 {

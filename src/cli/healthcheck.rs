@@ -1,6 +1,6 @@
 //! `artifactd healthcheck`: for container images, which have no curl.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -26,18 +26,23 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
     }
+    let status = ask(address).map_err(|error| format!("{address}{PATH} does not answer: {error}"))?;
+    if status.starts_with(b"HTTP/1.") && status.ends_with(b" 200") {
+        return Ok(());
+    }
+    Err(format!("{address}{PATH} answered {:?}", String::from_utf8_lossy(&status)).into())
+}
+
+/// The beginning of the answer: "HTTP/1.1 200" is all that matters.
+fn ask(address: SocketAddr) -> io::Result<[u8; 12]> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let request = format!("GET {PATH} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
-    // "HTTP/1.1 200" is all that matters.
     let mut status = [0; 12];
     stream.read_exact(&mut status)?;
-    if status.starts_with(b"HTTP/1.") && status.ends_with(b" 200") {
-        return Ok(());
-    }
-    Err(format!("{address}{PATH} answered {:?}", String::from_utf8_lossy(&status)).into())
+    Ok(status)
 }
 
 #[cfg(test)]
@@ -67,6 +72,7 @@ mod tests {
         }
         // Nobody listens here any more.
         let listen = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("bound");
-        assert!(run(&Options { listen }).is_err());
+        let error = run(&Options { listen }).expect_err("nobody answers").to_string();
+        assert!(error.contains(&listen.to_string()), "{error}");
     }
 }

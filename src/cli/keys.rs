@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Failure;
+use super::{Failure, answer, note};
 use crate::access::keys::{Access, Grant, Key, KeyFile, Scope};
 use crate::access::{Capability, KeyKind, Preset};
 use crate::artifact::{Project, ProjectId, WorkspaceId};
@@ -91,23 +91,23 @@ pub(super) fn run(options: Options) -> Result<(), Failure> {
             if json {
                 let mut value = row(&key);
                 value["key"] = secret.expose().into();
-                println!("{value}");
+                answer(&format!("{value}\n"))?;
             } else {
-                eprintln!("Key {} was made. It is shown this once:", key.key_id);
-                println!("{}", secret.expose());
+                note(&format!("Key {} was made. It is shown this once:", key.key_id));
+                answer(&format!("{}\n", secret.expose()))?;
             }
         }
         Action::List { file, json } => {
             let keys = KeyFile::new(file.keys_file).keys()?;
             if json {
-                println!("{}", Value::from(keys.iter().map(row).collect::<Vec<_>>()));
+                answer(&format!("{}\n", Value::from(keys.iter().map(row).collect::<Vec<_>>())))?;
             } else {
-                print!("{}", table(&keys, Timestamp::now()));
+                answer(&table(&keys, Timestamp::now()))?;
             }
         }
         Action::Disable { file, key_id } => {
             KeyFile::new(file.keys_file).disable(&key_id)?;
-            eprintln!("Key {key_id} is disabled.");
+            note(&format!("Key {key_id} is disabled."));
         }
     }
     Ok(())
@@ -157,7 +157,10 @@ fn grant(text: &str) -> Result<Grant, String> {
     let (project, access) = rest.rsplit_once(':').ok_or("a preset is needed: WORKSPACE/PROJECT:PRESET")?;
     let access = match <Preset as clap::ValueEnum>::from_str(access, false) {
         Ok(preset) => Access::Preset(preset),
-        Err(_) => Access::Capabilities(access.split(',').map(capability).collect::<Result<_, _>>()?),
+        Err(_) => {
+            let each = access.split(',').map(capability).collect::<Result<_, _>>();
+            Access::Capabilities(each.map_err(|e| format!("project-automation, read-only, or some, by commas, {e}"))?)
+        }
     };
     let workspace = WorkspaceId::parse(workspace).map_err(|e| e.to_string())?;
     let id = ProjectId::parse(project).map_err(|e| e.to_string())?;
@@ -271,6 +274,7 @@ mod tests {
             ("create --kind personal", "--grant"),
             ("create --kind personal --grant p:read-only", "WORKSPACE/PROJECT:PRESET"),
             ("create --kind personal --grant w/p", "a preset is needed"),
+            ("create --kind personal --grant w/p:fly", "project-automation, read-only, or"),
             ("create --kind operator --preset read-only", "an operator's key has no"),
             ("create --project p --preset read-only --expires tomorrow", "--expires"),
             ("disable a", "no key has the id a"),

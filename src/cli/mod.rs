@@ -1,6 +1,7 @@
 //! The command line. Each command is one file: its options, and what it does with them.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its terminal")]
+use std::io::{self, Write as _};
+use std::time::Duration;
 
 pub mod demo;
 pub mod healthcheck;
@@ -46,6 +47,18 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
     }
 }
 
+/// How long calls of the operating system may take that are still under way when all is done.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+
+/// Runs `service` to its end. A call that never returns, into a file system that hangs, say, does
+/// not keep the process: by then everything is settled.
+fn run_service<T>(service: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(service);
+    runtime.shutdown_timeout(LAST_CALLS);
+    outcome
+}
+
 /// Tells the user what went wrong, with its causes, on standard error.
 pub fn report(error: &(dyn std::error::Error + 'static)) {
     let mut text = error.to_string();
@@ -58,7 +71,23 @@ pub fn report(error: &(dyn std::error::Error + 'static)) {
         }
         cause = inner.source();
     }
-    eprintln!("artifactd: {text}");
+    note(&format!("artifactd: {}", text.trim_end()));
+}
+
+/// Writes what a command was asked for to standard output, as it is.
+///
+/// # Errors
+/// It cannot be written: what is not shown (a new key, say) must not pass for done.
+fn answer(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| format!("standard output: {error}").into())
+}
+
+/// Writes a line for the user to standard error. Where nobody reads it, nobody misses it.
+fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 #[cfg(test)]

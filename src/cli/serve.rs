@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Failure;
+use super::{Failure, answer, run_service};
 use crate::config::{Config, ENVIRONMENT_PREFIX};
 use crate::{server, telemetry};
 
@@ -18,9 +18,15 @@ impl Options {
     fn load(&self) -> Result<Config, Failure> {
         // The variable that names the file is no setting.
         let own = format!("{ENVIRONMENT_PREFIX}CONFIG");
-        let environment = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| *name != own);
+        let mut environment = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            // A name that is no text is no setting's.
+            let Ok(name) = name.into_string() else { continue };
+            if name.starts_with(ENVIRONMENT_PREFIX) && name != own {
+                let value = value.into_string().map_err(|_| format!("{name} is not UTF-8"))?;
+                environment.push((name, value));
+            }
+        }
         Ok(Config::load(self.config.as_deref(), environment)?)
     }
 }
@@ -32,8 +38,7 @@ impl Options {
 pub(super) fn serve(options: &Options) -> Result<(), Failure> {
     let config = options.load()?;
     telemetry::start(&config.log)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(server::run(config, |_| ()))?)
+    run_service(async { Ok(server::run(config, |_| ()).await?) })
 }
 
 /// Reads the settings and does what a start would do short of listening: opens the store, the
@@ -44,7 +49,12 @@ pub(super) fn serve(options: &Options) -> Result<(), Failure> {
 pub(super) fn check(options: &Options) -> Result<(), Failure> {
     let config = options.load()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(server::connect(&config))?;
-    println!("The settings are sound.");
-    Ok(())
+    match runtime.block_on(server::connect(&config)) {
+        Ok(_) => answer("The settings are sound.\n"),
+        // As it is when the settings of a running service are tried before its restart.
+        Err(error) if error.is_ledger_in_use() => {
+            answer(&format!("The settings are sound, as far as can be told while the service runs: {error}.\n"))
+        }
+        Err(error) => Err(error.into()),
+    }
 }

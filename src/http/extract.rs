@@ -63,6 +63,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        // serde_urlencoded would put U+FFFD for what is no UTF-8, and ask for another name.
+        let query = parts.uri.query().unwrap_or_default();
+        if percent_encoding::percent_decode_str(query).decode_utf8().is_err() {
+            return Err(Error::new(Kind::InvalidRequest, "The query is percent-encoded UTF-8.").into());
+        }
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(params)) => Ok(Self(params)),
             Err(rejection) => Err(bad_query(&rejection)),

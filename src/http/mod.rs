@@ -27,8 +27,8 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use http::HeaderValue;
-use http::header::WWW_AUTHENTICATE;
+use http::header::{HOST, WWW_AUTHENTICATE};
+use http::{HeaderValue, Version};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Authenticator;
@@ -60,7 +60,8 @@ pub fn router(front: Arc<Front>) -> Router {
         .merge(artifacts::routes())
         .merge(quota::routes())
         .merge(identity::routes())
-        .route_layer(from_fn_with_state(Arc::clone(&front), authenticate));
+        .route_layer(from_fn_with_state(Arc::clone(&front), authenticate))
+        .route_layer(from_fn(one_host));
     Router::new()
         .merge(authenticated)
         .merge(health::routes())
@@ -81,6 +82,16 @@ async fn not_found() -> Problem {
 async fn method_not_allowed() -> Problem {
     Error::new(Kind::MethodNotAllowed, "The path does not have this method; the Allow header lists those it has.")
         .into()
+}
+
+/// RFC 9112 §3.2: a request of HTTP/1.1 with no Host, or with two, is answered 400. Proxies choose
+/// among several in different ways.
+async fn one_host(request: Request, next: Next) -> Response {
+    let hosts = request.headers().get_all(HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
+        return Problem::from(Error::new(Kind::InvalidRequest, "Send the Host header, once.")).into_response();
+    }
+    next.run(request).await
 }
 
 async fn authenticate(State(front): State<Arc<Front>>, mut request: Request, next: Next) -> Response {

@@ -7,7 +7,9 @@
 //!
 //! An answered call is on the disk, whatever happens to the process or the machine afterwards. A
 //! call that cannot be written (the disk is full, not writable, or failing) is answered
-//! [`Unavailable`] and changes nothing; the next call tries again.
+//! [`Unavailable`] and changes nothing; the next call tries again. So is every call while the path
+//! names another file than the one that is open: what is written there would be forgotten by the
+//! next start.
 
 mod columns;
 mod schema;
@@ -51,6 +53,9 @@ pub enum OpenError {
     /// The file or its directory cannot be written to.
     #[error("the ledger's file is read-only")]
     ReadOnly,
+    /// The path no longer names the file that is open, or its write-ahead log is gone.
+    #[error("the ledger's file was removed or replaced while in use: put it back, or restart the service")]
+    Removed,
     /// The rules cannot work together.
     #[error("the ledger's rules contradict each other: {0}")]
     Rules(&'static str),

@@ -46,12 +46,13 @@ impl Gate {
     /// [`Denied`] says which header is wrong.
     pub(super) fn check<'a>(&self, uri: &Uri, headers: &'a HeaderMap) -> Result<Option<&'a HeaderValue>, Denied> {
         let mut hosts = headers.get_all(HOST).iter();
-        let host = match (hosts.next().map(HeaderValue::to_str), uri.authority()) {
-            (Some(Ok(host)), _) => host,
-            (None, Some(authority)) => authority.as_str(),
-            _ => return Err(Denied::Host),
-        };
-        if hosts.next().is_some() || !self.admits_host(host) {
+        let host = hosts.next().map(|host| host.to_str().unwrap_or_default());
+        // A request for `http://host/…` names its host twice, and means the one in the target
+        // (RFC 9112 §3.2.2); neither may be a stranger.
+        let authority = uri.authority().map(|authority| authority.as_str());
+        let named = [authority, host];
+        let mut named = named.iter().flatten().peekable();
+        if named.peek().is_none() || hosts.next().is_some() || !named.all(|host| self.admits_host(host)) {
             return Err(Denied::Host);
         }
         let mut origins = headers.get_all(ORIGIN).iter();
@@ -124,6 +125,20 @@ mod tests {
         }
         assert_eq!(check(&[]), Err(Denied::Host));
         assert_eq!(check(&[("host", "localhost"), ("host", "localhost")]), Err(Denied::Host));
+    }
+
+    #[test]
+    fn the_host_of_the_target_counts_too() {
+        let gate = Gate::new(None, &[], &[]);
+        let local = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
+        for (uri, headers, admitted) in [
+            ("http://localhost/v1/mcp", &local, true),
+            ("http://localhost/v1/mcp", &HeaderMap::new(), true),
+            ("http://evil.example/v1/mcp", &local, false),
+            ("http://evil.example/v1/mcp", &HeaderMap::new(), false),
+        ] {
+            assert_eq!(gate.check(&uri.parse().expect("a URI"), headers).is_ok(), admitted, "{uri}");
+        }
     }
 
     #[test]

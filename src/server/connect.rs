@@ -49,10 +49,19 @@ pub enum ConnectError {
 pub async fn connect(config: &Config) -> Result<(Adapters, Arc<WatchedKeys>), ConnectError> {
     let located = crate::store::open(&config.store.url, Limits::default())?;
     let layout = config.layout(&located.prefix)?;
-    let ledger = ledger(config)?;
     let keys = Arc::new(WatchedKeys::open(&config.access.keys_file).await?);
+    // Last: all else is sound if it is the ledger that is in use.
+    let ledger = ledger(config)?;
     let access = Arc::clone(&keys);
     Ok((Adapters { store: located.store, layout, ledger, access }, keys))
+}
+
+impl ConnectError {
+    /// Whether all else is sound, and another process has the ledger: this one's predecessor, say.
+    #[must_use]
+    pub const fn is_ledger_in_use(&self) -> bool {
+        matches!(self, Self::Ledger { source: LedgerError::Owned, .. })
+    }
 }
 
 fn ledger(config: &Config) -> Result<Arc<dyn Ledger>, ConnectError> {

@@ -1,6 +1,7 @@
 //! Wires the adapters into the service, listens, drains, stops.
 
 mod connect;
+mod descriptors;
 mod io;
 
 use std::io::Result as IoResult;
@@ -170,12 +171,13 @@ async fn sweep(ledger: Arc<dyn Ledger>) {
 ///
 /// # Errors
 /// [`ConnectError`] says which part cannot start, and why.
-pub async fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
+pub async fn run(mut config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
     let stop = stop_signal().map_err(|source| ConnectError::Listen { address: config.listen, source })?;
     let (adapters, keys) = connect(&config).await?;
     let listen = |source| ConnectError::Listen { address: config.listen, source };
     let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
+    config.limits.connections = descriptors::connections(config.limits.connections);
     let server = Server::new(adapters, &config);
     tracing::info!(%address, "listening");
     let watched = tokio::spawn(follow(keys));

@@ -1,5 +1,5 @@
 //! The process killed in mid-download: nothing is under-counted, the lease expires, the books
-//! balance.
+//! balance. And the process that could not write its log, which goes on.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -122,4 +122,46 @@ fn a_killed_process_under_counts_nothing() {
     }
     let sums = process.json("/v1/quota/audit/verify", &key);
     assert_eq!((&sums["balanced"], &sums["reserved_bytes"]), (&true.into(), &0.into()), "{sums}");
+}
+
+/// Logs go to a full disk, or their reader has left: lines are lost, requests are not.
+#[test]
+fn a_log_that_cannot_be_written_stops_nothing() {
+    let scratch = TempDir::new().expect("scratch directory");
+    let at = |name: &str| scratch.path().join(name);
+    std::fs::create_dir_all(at("store/demo/t1")).expect("folders");
+    std::fs::write(at("store/demo/t1/a"), "hello").expect("file");
+    let key = make_key(&at("keys.toml"), "reader", PROJECT, Preset::ReadOnly);
+    for broken in ["full", "closed"] {
+        let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
+        let config = format!(
+            "listen = \"{address}\"\n[store]\nurl = \"file://{0}/store\"\n[ledger]\n\
+             url = \"embedded://{0}/{broken}.db\"\n[access]\nkeys_file = \"{0}/keys.toml\"\n",
+            scratch.path().display()
+        );
+        std::fs::write(at("config.toml"), config).expect("settings");
+        let log: Stdio = match broken {
+            "full" => std::fs::File::options().write(true).open("/dev/full").expect("a full disk").into(),
+            _ => {
+                let (reader, writer) = std::io::pipe().expect("a pipe");
+                drop(reader);
+                writer.into()
+            }
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_artifactd"));
+        let child = command.args(["serve", "--config"]).arg(at("config.toml")).stderr(log).spawn().expect("it starts");
+        let mut process = Process { child, address };
+        let give_up = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(address).is_err() {
+            assert!(process.child.try_wait().expect("a state").is_none(), "{broken}: it stopped");
+            assert!(Instant::now() < give_up, "{broken}: it listens");
+            #[expect(clippy::disallowed_methods, reason = "no runtime runs here")]
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        for _ in 0..2 {
+            assert_eq!(process.json("/v1/me", &key)["key_id"], "reader", "{broken}");
+            let _ = process.json("/v1/trials/t1/artifacts/none/content", &key);
+        }
+        assert!(process.child.try_wait().expect("a state").is_none(), "{broken}: it goes on");
+    }
 }

@@ -51,6 +51,33 @@ async fn paths_that_climb_or_hide() {
     assert_eq!(service.settled().await, 5);
 }
 
+/// What a proxy and this service could each read differently.
+#[tokio::test]
+async fn heads_with_two_meanings() {
+    let service = service().await;
+    let key = &service.keys.read_only;
+    let bearer = format!("Authorization: Bearer {key}\r\n");
+    for (extra, status, code) in [
+        (bearer.as_str(), 401, "UNAUTHENTICATED"),
+        ("Authorization: Bearer epk_0\r\n", 401, "UNAUTHENTICATED"),
+        ("X-Project-ID: demo\r\nX-Project-ID: other\r\n", 400, "INVALID_REQUEST"),
+        ("X-Workspace-ID: default\r\nX-Workspace-ID: other\r\n", 400, "INVALID_REQUEST"),
+        ("Host: other\r\n", 400, "INVALID_REQUEST"),
+    ] {
+        let answer = raw::send(service.address, &raw::request("GET", "/v1/me", key, extra)).await;
+        assert_eq!((answer.status, &answer.json()["code"]), (status, &json!(code)), "{extra}");
+    }
+    let nameless = format!("GET /v1/me HTTP/1.1\r\nConnection: close\r\n{bearer}\r\n");
+    assert_eq!(raw::send(service.address, nameless.as_bytes()).await.status, 400);
+    let old = format!("GET /v1/me HTTP/1.0\r\n{bearer}\r\n");
+    assert_eq!(raw::send(service.address, old.as_bytes()).await.status, 200, "HTTP/1.0 has no Host");
+    let answer = raw::send(service.address, &raw::request("GET", "/v1/trials/t1/artifacts?prefix=%FF", key, "")).await;
+    assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("INVALID_REQUEST")));
+    let stranger = raw::request("POST", "http://evil.example/v1/mcp", key, "Content-Type: application/json\r\n");
+    assert_eq!(raw::send(service.address, &stranger).await.status, 403);
+    alive(&service).await;
+}
+
 #[tokio::test]
 async fn wrong_methods_say_which_are_right() {
     let service = service().await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use jiff::Timestamp;
+use rustix::fs::OFlags;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -150,7 +151,13 @@ impl Authenticator for WatchedKeys {
 }
 
 async fn read(path: &Path) -> std::io::Result<String> {
-    let file = tokio::fs::File::open(path).await?;
+    // Not blocking: to open a FIFO would wait for a writer, and with it every later change, every
+    // alarm and the stop of the service.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = tokio::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).await?;
+    if !file.metadata().await?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
     let mut text = String::new();
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).await?;
     if text.len() as u64 > MAX_FILE_BYTES {
@@ -273,6 +280,30 @@ mod tests {
             keys.reload().await;
             assert_eq!(bench.ask(&keys).await.as_deref(), Ok("one"));
             assert_eq!(keys.broken_for(), None);
+        }
+    }
+
+    /// Each of them could be read for ever, or not even opened.
+    #[tokio::test]
+    async fn what_is_no_regular_file_is_a_fault() {
+        let bench = Bench::new();
+        let keys = WatchedKeys::open(bench.path()).await.expect("opened");
+        let good = fs::read_to_string(bench.path()).expect("text");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        for what in ["FIFO", "device", "folder"] {
+            fs::remove_file(bench.path()).expect("removed");
+            match what {
+                "FIFO" => rustix::fs::mkfifoat(rustix::fs::CWD, bench.path(), mode).expect("made"),
+                "device" => std::os::unix::fs::symlink("/dev/zero", bench.path()).expect("made"),
+                _ => fs::create_dir(bench.path()).expect("made"),
+            }
+            tokio::time::timeout(Duration::from_secs(5), keys.reload()).await.expect(what);
+            assert!(keys.broken_for().is_some(), "{what}");
+            assert_eq!(bench.ask(&keys).await.as_deref(), Ok("one"), "{what}");
+            fs::remove_file(bench.path()).or_else(|_| fs::remove_dir(bench.path())).expect("removed");
+            fs::write(bench.path(), &good).expect("written");
+            keys.reload().await;
+            assert_eq!(keys.broken_for(), None, "{what}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! The ledger's file: opening it, owning it, its tables.
 
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -102,6 +105,24 @@ CREATE TABLE adjustment (
 ) WITHOUT ROWID;
 CREATE INDEX adjustment_day ON adjustment (day);
 ";
+
+/// Tells the files of a ledger from others of the same names: device and inode of the file and of
+/// its write-ahead log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity([(u64, u64); 2]);
+
+impl Identity {
+    /// What lies at `path` now.
+    ///
+    /// # Errors
+    /// One of the two cannot be found.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let mut log = OsString::from(path);
+        log.push("-wal");
+        let one = |path: &Path| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
+        Ok(Self([one(path)?, one(Path::new(&log))?]))
+    }
+}
 
 /// Opens the file, makes it this process's own, and creates the tables in an empty one.
 pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {

@@ -5,14 +5,18 @@
 //! transaction of its own: one that cannot succeed does not take others with it. A call whose own
 //! transaction fails is answered [`Unavailable`] and has changed nothing. After a failure other than
 //! a full disk the file is closed and opened anew before the next transaction.
+//!
+//! SQLite would go on writing to a file that was unlinked, and the next start would know nothing of
+//! it. So each transaction begins with a look whether the path still names the open file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
+use super::schema::Identity;
 use super::sql_book::SqlBook;
 use super::{OpenError, schema};
 use crate::ledger::state::{self, Moment};
@@ -71,7 +75,8 @@ where
 /// The owner of the file.
 pub(super) struct Writer {
     path: PathBuf,
-    connection: Option<Connection>,
+    /// With what the path named when it was opened.
+    connection: Option<(Connection, Identity)>,
     policy: Arc<ArcSwap<Policy>>,
     clock: Arc<dyn Clock>,
     today: DaySpan,
@@ -79,7 +84,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn open(path: PathBuf, policy: Arc<ArcSwap<Policy>>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let connection = Some(schema::open(&path)?);
+        let connection = Some(identified(schema::open(&path)?, &path)?);
         let today = policy.load().zone.days(LedgerTime(clock.now_ms())).today;
         Ok(Self { path, connection, policy, clock, today })
     }
@@ -111,17 +116,22 @@ impl Writer {
 
     /// All of `jobs`, or nothing.
     fn transaction(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), OpenError> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => schema::reopen(&self.path)?,
+        let (connection, identity) = match self.connection.take() {
+            Some(open) => open,
+            None => identified(schema::reopen(&self.path)?, &self.path)?,
         };
+        if !Identity::of(&self.path).is_ok_and(|now| now == identity) {
+            // Kept open: the file may be put back, and this process still owns it.
+            self.connection = Some((connection, identity));
+            return Err(OpenError::Removed);
+        }
         match self.attempt(&connection, jobs) {
-            Ok(()) => self.connection = Some(connection),
+            Ok(()) => self.connection = Some((connection, identity)),
             Err(error) => {
                 // The transaction may have been rolled back already; then this fails and is right.
                 let _ = connection.execute_batch("ROLLBACK");
                 if connection.is_autocommit() && is_harmless(&error) {
-                    self.connection = Some(connection);
+                    self.connection = Some((connection, identity));
                 }
                 return Err(OpenError::Storage(error));
             }
@@ -150,6 +160,10 @@ impl Writer {
         }
         Moment { now, today: self.today, rules: &policy.rules, allowance: policy.allowance }
     }
+}
+
+fn identified(connection: Connection, path: &Path) -> Result<(Connection, Identity), OpenError> {
+    Ok((connection, Identity::of(path).map_err(|_| OpenError::Removed)?))
 }
 
 /// Whether the connection is as good as before: what failed was a full disk or a single value.

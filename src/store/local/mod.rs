@@ -1,7 +1,7 @@
 //! A directory as a store: for one machine, for demonstrations, for a folder of trials as it is.
 //!
-//! The directory is opened once and every path is resolved beneath it by the kernel, without
-//! following a symbolic link in any segment. Only regular files exist: links, FIFOs,
+//! Every path is resolved beneath the directory by the kernel, without following a symbolic link in
+//! any segment. A directory that takes the place of the first one is noticed within about a second. Only regular files exist: links, FIFOs,
 //! sockets and devices are neither listed nor opened. A file that the service may not read does not
 //! exist either, so that what is listed can be read; listings count it as skipped.
 //!

@@ -4,9 +4,11 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use arc_swap::ArcSwap;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -18,9 +20,25 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// What opening anything but a regular file is answered with, as the kernel does for sockets.
 const IRREGULAR: Errno = Errno::NXIO;
 
-/// The directory that everything is resolved beneath.
+/// For how long the path of the root is taken to name the directory that is open.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// The directory that everything is resolved beneath. Where its path comes to name another one (it
+/// was made anew, or something was mounted on it), that one is taken; where it names none, the
+/// store is in trouble, and not empty.
 #[derive(Debug)]
-pub(super) struct Root(OwnedFd);
+pub(super) struct Root {
+    path: PathBuf,
+    current: ArcSwap<Current>,
+}
+
+/// What the path named at the last look.
+#[derive(Debug)]
+struct Current {
+    directory: Arc<OwnedFd>,
+    identity: (u64, u64),
+    looked: Instant,
+}
 
 /// Why there is nothing to open.
 #[derive(Debug)]
@@ -101,10 +119,19 @@ fn time((seconds, nanos): (i64, i64)) -> SystemTime {
     base.and_then(|base| base.checked_add(Duration::from_nanos(nanos.unsigned_abs()))).unwrap_or(UNIX_EPOCH)
 }
 
+impl Current {
+    fn open(path: &Path) -> io::Result<Self> {
+        let looked = Instant::now();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&directory)?;
+        Ok(Self { directory: Arc::new(directory), identity: (stat.st_dev, stat.st_ino), looked })
+    }
+}
+
 impl Root {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = Self(rustix::fs::open(path, flags, Mode::empty())?);
+        let root = Self { path: path.to_owned(), current: ArcSwap::from_pointee(Current::open(path)?) };
         match root.open_folder("") {
             Ok(_) => Ok(root),
             Err(Denial::Fault(error)) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
@@ -115,14 +142,36 @@ impl Root {
         }
     }
 
+    /// Looks what the path names, if the last look is too old. May block.
+    fn look(&self) -> Result<(), Denial> {
+        let current = self.current.load();
+        if current.looked.elapsed() < LOOK_AGAIN_AFTER {
+            return Ok(());
+        }
+        let looked = Instant::now();
+        let meta = std::fs::metadata(&self.path).map_err(Denial::Fault)?;
+        let now = if (meta.dev(), meta.ino()) == current.identity {
+            Current { directory: Arc::clone(&current.directory), identity: current.identity, looked }
+        } else {
+            tracing::warn!(path = %self.path.display(), "the store's path names another directory than before: it is taken");
+            Current::open(&self.path).map_err(Denial::Fault)?
+        };
+        self.current.store(Arc::new(now));
+        Ok(())
+    }
+
     /// Opens the regular file `key`.
     pub(super) fn open_file(&self, key: &str) -> Result<OpenFile, Denial> {
+        self.look()?;
         self.open_regular(key, ResolveFlags::empty()).map_err(Denial::of)
     }
 
     /// Opens the regular file `key` if the kernel has its path at hand, without waiting for a disk;
     /// `None` if it has not.
     pub(super) fn open_cached(&self, key: &str) -> Option<Result<OpenFile, Denial>> {
+        if self.current.load().looked.elapsed() >= LOOK_AGAIN_AFTER {
+            return None;
+        }
         match self.open_regular(key, ResolveFlags::CACHED) {
             // Linux before 5.12 does not know how not to wait.
             Err(Errno::AGAIN | Errno::INTR | Errno::INVAL) => None,
@@ -132,6 +181,7 @@ impl Root {
 
     /// Opens the folder `key` (empty for the root, a closing slash allowed) to read its entries.
     pub(super) fn open_folder(&self, key: &str) -> Result<OwnedFd, Denial> {
+        self.look()?;
         let path = if key.is_empty() { "." } else { key };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
         self.resolve(path, flags, ResolveFlags::empty()).map_err(Denial::of)
@@ -155,8 +205,9 @@ impl Root {
     fn resolve(&self, path: &str, flags: OFlags, how: ResolveFlags) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let directory = Arc::clone(&self.current.load().directory);
         loop {
-            match rustix::fs::openat2(&self.0, path, flags, Mode::empty(), beneath | how) {
+            match rustix::fs::openat2(&directory, path, flags, Mode::empty(), beneath | how) {
                 Err(Errno::INTR | Errno::AGAIN) if how.is_empty() => {}
                 result => return result,
             }

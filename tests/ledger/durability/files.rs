@@ -93,6 +93,57 @@ fn a_read_only_file_is_refused() {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
+/// What is written to an unlinked file would be forgotten by the next start, and a second process
+/// could open the name.
+#[tokio::test]
+async fn a_file_that_was_removed_or_replaced_is_unavailable_until_it_is_back() {
+    type Act = fn(&Path);
+    let log = |path: &Path| path.with_file_name("ledger.db-wal");
+    let cases: [(&str, Act, Option<Act>); 4] = [
+        (
+            "moved, and moved back",
+            |path| fs::rename(path, path.with_extension("away")).unwrap(),
+            Some(|path| fs::rename(path.with_extension("away"), path).unwrap()),
+        ),
+        ("removed", |path| fs::remove_file(path).unwrap(), None),
+        (
+            "replaced by a copy",
+            |path| {
+                fs::copy(path, path.with_extension("copy")).unwrap();
+                fs::rename(path.with_extension("copy"), path).unwrap();
+            },
+            None,
+        ),
+        ("its directory removed", |path| fs::remove_dir_all(path.parent().unwrap()).unwrap(), None),
+    ];
+    for (what, act, undo) in cases {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("home");
+        fs::create_dir(&home).unwrap();
+        let path = home.join("ledger.db");
+        let ledger = open(&path, 100, &ManualClock::at(NOON));
+        ledger.reserve(&support::reserve(1, 50, NOON + 1)).await.unwrap();
+        act(&path);
+        for n in [2, 3] {
+            let refused = ledger.reserve(&support::reserve(n, 1, NOON + 1)).await.expect_err(what);
+            let cause = std::error::Error::source(&refused).map(ToString::to_string);
+            assert!(format!("{refused} {cause:?}").contains("removed or replaced"), "{what}: {refused} {cause:?}");
+        }
+        if let Some(undo) = undo {
+            undo(&path);
+            ledger.settle(&support::settle(1, 20, 50, NOON)).await.unwrap();
+            let sums = ledger.verify(&project("p"), None).await.unwrap().reply;
+            assert!(sums.balanced() && sums.used == 20, "{what}: {sums:?}");
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ledger.db");
+    let ledger = open(&path, 100, &ManualClock::at(NOON));
+    ledger.reserve(&support::reserve(1, 50, NOON + 1)).await.unwrap();
+    fs::remove_file(log(&path)).unwrap();
+    ledger.reserve(&support::reserve(2, 1, NOON + 1)).await.expect_err("the log is a part of the file");
+}
+
 #[tokio::test]
 async fn a_write_ahead_log_that_was_cut_keeps_what_is_whole() {
     let directory = tempfile::tempdir().unwrap();
