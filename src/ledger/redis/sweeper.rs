@@ -103,7 +103,7 @@ impl Redis {
         let arguments = |span: &DaySpan| vec![limit.clone(), span.day.plus(-1).to_string()];
         let (mut answer, _) =
             self.run_with(&self.scripts.peek, &base, |base, _| super::keys::days(base), arguments).await?;
-        let used = answer.amount()? == 1;
+        let used = answer.amount()? > 0;
         let earliest = answer.maybe()?.map(LedgerTime);
         let mut due = Vec::new();
         while !answer.is_empty() {

@@ -1,7 +1,7 @@
 -- What the sweeper wants to know of a project: its earliest due leases, on whatever day.
 --   KEYS 1 the days that have open leases
 --   ARGV 1-6 today.lua; 7 at most so many of each day; 8 the day before today
---   {now, 'due', whether the project was used today or the day before, earliest deadline or '',
+--   {now, 'due', accounts that there are of today and the day before, earliest deadline or '',
 --        deadline, day, id, deadline, day, id, ...}
 local in_use = redis.call('EXISTS', base .. today .. ':account', base .. ARGV[8] .. ':account')
 local reply, earliest = {now, 'due', in_use, ''}, math.huge
