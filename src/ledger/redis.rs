@@ -301,9 +301,8 @@ impl Ledger for Redis {
         let base = self.names.base(&call.project);
         let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
         let subject = line::context(&call.context);
-        let arguments = |_: &DaySpan| {
-            vec![call.id.to_string(), call.size.to_string(), bounded(call.not_after.0), subject.clone()]
-        };
+        let arguments =
+            |_: &DaySpan| vec![call.id.to_string(), call.size.to_string(), bounded(call.not_after.0), subject.clone()];
         let (answer, today) = self.run_with(&self.scripts.reserve, &base, key, arguments).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
         self.register(&call.project, answer.now).await?;

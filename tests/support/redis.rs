@@ -25,6 +25,13 @@ pub(crate) fn server(more: &[&str]) -> Server {
     })
 }
 
+/// A server on a port and over the files of one that ended.
+pub(crate) fn server_at(port: u16, dir: &Path) -> Child {
+    let mut command = Command::new("redis-server");
+    command.args(["--port", &port.to_string()]).args(settings()).arg("--dir").arg(dir);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("redis-server")
+}
+
 /// Asks a server by `redis-cli`; the answer as it prints it.
 pub(crate) fn ask(port: u16, words: &[&str]) -> String {
     let output = Command::new("redis-cli").args(["-p", &port.to_string()]).args(words).output().expect("redis-cli");

@@ -54,8 +54,7 @@ fn signed(amount: u64) -> i64 {
 impl Redis {
     pub(super) async fn read_usage(&self, project: &ProjectId) -> Reply<Usage> {
         let base = self.names.base(project);
-        let (mut answer, today) =
-            self.run_swept(&self.scripts.usage, &base, account_of(None), |_| Vec::new()).await?;
+        let (mut answer, today) = self.run_swept(&self.scripts.usage, &base, account_of(None), |_| Vec::new()).await?;
         let reply = Usage {
             day: today.day,
             resets_at: today.end,

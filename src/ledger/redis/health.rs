@@ -36,7 +36,11 @@ fn weaknesses(info: &str) -> Vec<&'static str> {
 /// of the latter otherwise.
 pub(super) fn check(server: &str, info: &str, require_durable: bool) -> RedisResult<()> {
     let refuse = |why: &str| {
-        RedisError::from((ErrorKind::InvalidClientConfig, "this Redis cannot hold the ledger", format!("{server}: {why}")))
+        RedisError::from((
+            ErrorKind::InvalidClientConfig,
+            "this Redis cannot hold the ledger",
+            format!("{server}: {why}"),
+        ))
     };
     if let Some(why) = unusable(info) {
         return Err(refuse(why));
@@ -60,10 +64,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         assert!(unusable(GOOD).is_none() && weaknesses(GOOD).is_empty());
-        for (was, is, words) in [
-            ("7.0.15", "6.2.1", "older"),
-            ("role:master", "role:slave", "replica"),
-        ] {
+        for (was, is, words) in [("7.0.15", "6.2.1", "older"), ("role:master", "role:slave", "replica")] {
             let info = GOOD.replace(was, is);
             assert!(check("s", &info, false).unwrap_err().to_string().contains(words), "{words}");
         }

@@ -77,7 +77,12 @@ impl Link {
     }
 
     /// Runs a script with one key. Waits no longer than the response time-out, whatever happens.
-    pub(super) async fn run(self: &Arc<Self>, script: &Script, key: &str, arguments: &[&str]) -> Result<Value, Unavailable> {
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        script: &Script,
+        key: &str,
+        arguments: &[&str],
+    ) -> Result<Value, Unavailable> {
         let deadline = Instant::now() + self.response;
         let busy = |_| Unavailable("too many calls wait for Redis".into());
         let _place = timeout_at(deadline, self.places.acquire()).await.map_err(busy)?.expect("never closed");
