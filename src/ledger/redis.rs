@@ -297,7 +297,8 @@ impl Ledger for Redis {
     }
 
     async fn reserve(&self, call: &Reserve) -> Reply<Admission> {
-        self.register(&call.project, self.today.load().span.start).await?;
+        let known = self.today.load().span.start;
+        self.register(&call.project, known).await;
         let base = self.names.base(&call.project);
         let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
         let subject = line::context(&call.context);
@@ -305,7 +306,7 @@ impl Ledger for Redis {
             |_: &DaySpan| vec![call.id.to_string(), call.size.to_string(), bounded(call.not_after.0), subject.clone()];
         let (answer, today) = self.run_with(&self.scripts.reserve, &base, key, arguments).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
-        self.register(&call.project, answer.now).await?;
+        self.register(&call.project, answer.now).await;
         admission(answer, call.size, &today)
     }
 

@@ -1,5 +1,6 @@
 //! Making connections: to one server, to the master that Sentinels name, to a cluster.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -117,13 +118,23 @@ impl Connector {
     async fn cluster(&self) -> RedisResult<Connection> {
         let client = self.cluster_client()?;
         let mut connection = client.get_async_connection().await?;
+        self.check_masters(&mut connection).await?;
+        Ok(Connection::Cluster(connection))
+    }
+
+    /// Masters that do not answer are not waited for: the others serve their projects meanwhile.
+    async fn check_masters(&self, connection: &mut ClusterConnection) -> RedisResult<()> {
         let routing = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-        let infos = connection.route_command(redis::cmd("INFO"), routing).await?;
-        let infos: std::collections::BTreeMap<String, String> = redis::from_redis_value(infos)?;
+        let asked = connection.route_command(redis::cmd("INFO"), routing);
+        let Ok(Ok(infos)) = tokio::time::timeout(self.options.connect, asked).await else {
+            tracing::warn!("not every master of the Redis cluster answers: their settings are not checked");
+            return Ok(());
+        };
+        let infos: BTreeMap<String, String> = redis::from_redis_value(infos)?;
         for (node, info) in infos {
             health::check(&node, &info, self.options.require_durable)?;
         }
-        Ok(Connection::Cluster(connection))
+        Ok(())
     }
 
     fn cluster_client(&self) -> RedisResult<ClusterClient> {

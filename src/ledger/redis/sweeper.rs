@@ -24,25 +24,28 @@ const AT_ONCE: usize = 16;
 const STEPS: usize = 64;
 /// How long a registration is relied on. A list that was lost is whole again by then.
 const RELIED_ON: Duration = Duration::from_secs(60);
+/// How long after a registration that failed none is tried.
+const TRIED_AGAIN: Duration = Duration::from_secs(5);
 /// Projects remembered; beyond that all are forgotten and registered anew.
 const REMEMBERED: usize = 100_000;
 
-/// The projects that this process has put on the list, since when, and until the end of which day.
+/// The projects that this process has put on the list: until when that is relied on, and the end of
+/// the day that it was done on.
 #[derive(Debug, Default)]
 pub(super) struct Registered(Mutex<HashMap<ProjectId, (Instant, LedgerTime)>>);
 
 impl Registered {
     fn holds(&self, project: &ProjectId, now: LedgerTime) -> bool {
         let projects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        projects.get(project).is_some_and(|(since, until)| since.elapsed() < RELIED_ON && now < *until)
+        projects.get(project).is_some_and(|(until, day_ends)| Instant::now() < *until && now < *day_ends)
     }
 
-    fn note(&self, project: &ProjectId, until: LedgerTime) {
+    fn note(&self, project: &ProjectId, lasts: Duration, day_ends: LedgerTime) {
         let mut projects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if projects.len() >= REMEMBERED {
             projects.clear();
         }
-        projects.insert(project.clone(), (Instant::now(), until));
+        projects.insert(project.clone(), (Instant::now() + lasts, day_ends));
     }
 }
 
@@ -61,13 +64,22 @@ struct Look {
 
 impl Redis {
     /// Puts the project on the list, unless it was lately: `now` is when, as far as that is known.
-    pub(super) async fn register(&self, project: &ProjectId, now: LedgerTime) -> Result<(), Unavailable> {
+    /// Where the list is out of reach the project goes without for a while: its leases still end when
+    /// somebody asks for its account, and the node of the list must not hold up every project.
+    pub(super) async fn register(&self, project: &ProjectId, now: LedgerTime) {
         if self.registered.holds(project, now) {
-            return Ok(());
+            return;
         }
-        let answer = self.run_bare(&self.scripts.register, &[project.as_str()]).await?;
-        self.registered.note(project, self.policy.zone.days(answer.now).today.end);
-        Ok(())
+        match self.run_bare(&self.scripts.register, &[project.as_str()]).await {
+            Ok(answer) => {
+                let day_ends = self.policy.zone.days(answer.now).today.end;
+                self.registered.note(project, RELIED_ON, day_ends);
+            }
+            Err(error) => {
+                tracing::warn!(%project, %error, "cannot tell the sweeper of a project");
+                self.registered.note(project, TRIED_AGAIN, LedgerTime(u64::MAX));
+            }
+        }
     }
 
     /// Expires the earliest due leases of all projects, at most a batch.
