@@ -3,8 +3,8 @@
 use super::{Redis, allowance, keys, line, nonsense};
 use crate::artifact::ProjectId;
 use crate::ledger::{
-    Adjust, Adjustment, Allowance, At, AuditFilter, AuditPage, Day, DaySpan, Entry, MAX_AMOUNT, MAX_PAGE, Override,
-    Reply, Unavailable, Usage, Verification,
+    Adjust, Adjustment, Allowance, At, AuditFilter, AuditPage, Day, DaySpan, Entry, LedgerTime, MAX_AMOUNT, MAX_PAGE,
+    Override, Reply, Unavailable, Usage, Verification,
 };
 
 /// Lines of the audit that one script looks at.
@@ -192,15 +192,14 @@ impl Redis {
     pub(super) async fn write_allowance(&self, project: &ProjectId, exception: Option<&Override>) -> Reply<()> {
         let base = self.names.base(project);
         let arguments = |_: &DaySpan| match exception {
-            None => vec![String::new(); 4],
+            None => vec![String::new(); 3],
             Some(Override { allowance, until, by, reason }) => vec![
                 match allowance {
                     Allowance::Unlimited => "unlimited".to_owned(),
                     Allowance::Bytes(bytes) => bytes.to_string(),
                 },
-                until.map(|until| until.0.to_string()).unwrap_or_default(),
-                by.clone(),
-                reason.clone(),
+                until.map_or_else(|| "-".to_owned(), |until| until.0.to_string()),
+                line::json((by, reason)),
             ],
         };
         let key = |base: &str, _: &DaySpan| keys::allowance(base);
@@ -214,12 +213,12 @@ impl Redis {
         let (mut answer, _) = self.run_with(&self.scripts.get_allowance, &base, key, |_| Vec::new()).await?;
         let reply = match answer.word.as_str() {
             "none" => None,
-            "set" => Some(Override {
-                allowance: allowance(&answer.text()?)?,
-                until: answer.maybe()?.map(crate::ledger::LedgerTime),
-                by: answer.text()?,
-                reason: answer.text()?,
-            }),
+            "set" => {
+                let (allowance, until) = (allowance(&answer.text()?)?, answer.maybe()?.map(LedgerTime));
+                let why = serde_json::from_str(&answer.text()?);
+                let (by, reason) = why.map_err(|_| nonsense("reason"))?;
+                Some(Override { allowance, until, by, reason })
+            }
             _ => return Err(nonsense("allowance")),
         };
         Ok(At { now: answer.now, reply })

@@ -16,7 +16,8 @@ struct Correction {
     reason: String,
 }
 
-fn json(value: impl Serialize) -> String {
+/// As JSON, which has no tab and no line break.
+pub(super) fn json(value: impl Serialize) -> String {
     serde_json::to_string(&value).expect("strings are JSON")
 }
 

@@ -79,6 +79,9 @@ fn keep_ms(retention_days: u32) -> u64 {
     (u64::from(retention_days) + 2) * LONG_DAY_MS
 }
 
+/// How much longer than its last moment a mark lives: the moment decides, not the key's end.
+const MARK_SLACK_MS: u64 = 1000;
+
 fn numbers(policy: &Policy) -> String {
     let rules = &policy.rules;
     let allowance = match policy.allowance {
@@ -86,12 +89,13 @@ fn numbers(policy: &Policy) -> String {
         Allowance::Bytes(bytes) => bytes.to_string(),
     };
     format!(
-        "local LEASE_MS, UNRESERVED_MS, TOMBSTONE_MS, KEEP_MS = {}, {}, {}, {}\n\
+        "local LEASE_MS, UNRESERVED_MS, TOMBSTONE_MS, MARK_LIVES_MS, KEEP_MS = {}, {}, {}, '{}', '{}'\n\
          local CREDIT, SWEEP_IN_RESERVE, SWEEP_BATCH, MAX_ENTRIES = {}, {}, {}, {}\n\
          local ALLOWANCE = '{allowance}'\n",
         rules.lease_ms,
         rules.unreserved_ms,
         rules.tombstone_ms,
+        rules.tombstone_ms + MARK_SLACK_MS,
         keep_ms(rules.retention_days),
         rules.credit_bytes,
         rules.sweep_in_reserve,

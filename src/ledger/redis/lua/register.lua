@@ -2,6 +2,6 @@
 --   KEYS 1 the list
 --   ARGV 1 the project
 --   {now, 'done'}
-redis.call('ZADD', KEYS[1], 'NX', string.format('%.0f', now + LEASE_MS), ARGV[1])
+redis.call('ZADD', KEYS[1], 'NX', string.format('%d', now + LEASE_MS), ARGV[1])
 redis.call('PEXPIRE', KEYS[1], KEEP_MS)
 return {now, 'done'}

@@ -49,11 +49,11 @@ local function refuse()
     local earliest = redis.call('ZRANGE', base .. today .. ':due', 0, 0, 'WITHSCORES')
     retry_at = whole(math.min(tonumber(earliest[2]) or math.huge, now + 60000))
   end
-  local rest = string.format('%s %.0f %.0f %s %s', reason, of.used, of.reserved, resets_at, retry_at)
+  local rest = string.format('%s %d %d %s %s', reason, of.used, of.reserved, resets_at, retry_at)
   if size <= MAX then
     of.refused = of.refused + 1
     save(of)
-    put(KEYS[1], 'X', today, size, bound, not_after, rest, math.min(not_after - now + 1000, KEEP_MS))
+    put(KEYS[1], 'X', today, size, bound, not_after, rest, whole(math.min(not_after - now + 1000, tonumber(KEEP_MS))))
   end
   return refused(ARGV[8], bound, rest)
 end
