@@ -13,7 +13,7 @@ use toml::{Table, Value};
 use crate::artifact::ProjectId;
 use crate::artifact::key::Layout;
 use crate::bytesize::ByteSize;
-use crate::ledger::{Allowance, Policy, ResetZone, Rules};
+use crate::ledger::{Allowance, Policy, ResetZone, Rules, redis};
 use crate::read::Timing;
 
 /// The prefix of settings in the environment.
@@ -70,8 +70,28 @@ pub struct StoreConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerConfig {
-    /// `embedded:///path/ledger.db`: one node, durable on its disk.
+    /// `embedded:///path/ledger.db`: one node, durable on its disk. For any number of replicas, Redis 7
+    /// or later: `redis://[[user]:password@]host[:port][/db]`,
+    /// `redis+sentinel://…host,host/master-name[/db]` or `redis-cluster://…host,host`; `rediss` in place
+    /// of `redis` is TLS.
     pub url: String,
+    /// What every key in Redis begins with; services that share a Redis differ in it. Default
+    /// `artifactd`.
+    #[serde(default = "namespace")]
+    pub namespace: String,
+    /// How long a call to Redis may take, connecting included, ms; 50 to 60,000, default 1000.
+    #[serde(default = "timeout_ms")]
+    pub timeout_ms: u64,
+    /// Calls to Redis under way at once; further ones wait. 1 to 100,000, default 1024.
+    #[serde(default = "in_flight")]
+    pub in_flight: usize,
+    /// Certificates (PEM) that a `rediss` server is checked against, instead of the public authorities.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
+    /// Refuse a Redis that may lose charges (no append-only file, a policy that evicts) instead of
+    /// warning, and do not start without Redis. Default false.
+    #[serde(default)]
+    pub require_durable: bool,
     /// How long a lease lives after its last renewal, s; 1 to 3600, default 30.
     #[serde(default = "lease_seconds")]
     pub lease_seconds: u64,
@@ -208,6 +228,8 @@ impl Config {
         let limits = &self.limits;
         for (name, value, least, most) in [
             ("ledger.lease_seconds", self.ledger.lease_seconds, 1, 3600),
+            ("ledger.timeout_ms", self.ledger.timeout_ms, 50, 60_000),
+            ("ledger.in_flight", self.ledger.in_flight as u64, 1, 100_000),
             ("ledger.credit", self.ledger.credit.bytes(), 64 << 10, 1 << 30),
             ("limits.connections", limits.connections as u64, 1, 1_000_000),
             ("limits.head_seconds", limits.head_seconds, 1, 600),
@@ -335,6 +357,18 @@ fn listen() -> SocketAddr {
 
 const fn lease_seconds() -> u64 {
     30
+}
+
+fn namespace() -> String {
+    redis::Options::default().namespace
+}
+
+fn timeout_ms() -> u64 {
+    redis::Options::default().response.as_secs() * 1000
+}
+
+fn in_flight() -> usize {
+    redis::Options::default().in_flight
 }
 
 fn credit() -> ByteSize {

@@ -16,6 +16,8 @@ need python3 python3 --version
 need python3-venv python3 -c 'import ensurepip, venv'
 need nodejs node --version
 need npm npm --version
+need openssl openssl version
+need redis-server redis-server --version
 
 if ((${#missing[@]})); then
     if [[ $(id -u) -eq 0 ]]; then

@@ -26,6 +26,7 @@ pub mod clock;
 pub mod day;
 pub mod embedded;
 pub mod memory;
+pub mod redis;
 pub mod state;
 
 mod audit;
@@ -45,6 +46,7 @@ pub use calls::{
 pub use clock::{Clock, SystemClock};
 pub use day::{Day, DaySpan, Days, ResetZone};
 pub use embedded::Embedded;
+pub use redis::Redis;
 pub use rules::{Allowance, Override, Policy, Rules};
 
 /// The largest amount of bytes that a ledger holds: 2^53 - 1, exact in every JSON reader and in Lua.

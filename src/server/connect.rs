@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Adapters;
 use crate::access::keys::{KeyFileError, WatchedKeys};
 use crate::config::{Config, ConfigError};
 use crate::ledger::embedded::OpenError as LedgerError;
-use crate::ledger::{Embedded, Ledger, SystemClock};
+use crate::ledger::redis::{OpenError as RedisError, Options};
+use crate::ledger::{Embedded, Ledger, Redis, SystemClock};
 use crate::store::{Limits, OpenError as StoreError};
 
 /// Why the service cannot start.
@@ -27,6 +29,17 @@ pub enum ConnectError {
         path: PathBuf,
         /// Why not.
         source: LedgerError,
+    },
+    /// The ledger in Redis cannot be used.
+    #[error("ledger.url: {0}")]
+    Redis(#[from] RedisError),
+    /// The certificates for Redis cannot be read.
+    #[error("ledger.ca_file {path}: {source}", path = .path.display())]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
     },
     /// The keys cannot be used.
     #[error(transparent)]
@@ -51,7 +64,7 @@ pub async fn connect(config: &Config) -> Result<(Adapters, Arc<WatchedKeys>), Co
     let layout = config.layout(&located.prefix)?;
     let keys = Arc::new(WatchedKeys::open(&config.access.keys_file).await?);
     // Last: all else is sound if it is the ledger that is in use.
-    let ledger = ledger(config)?;
+    let ledger = ledger(config).await?;
     let access = Arc::clone(&keys);
     Ok((Adapters { store: located.store, layout, ledger, access }, keys))
 }
@@ -64,10 +77,42 @@ impl ConnectError {
     }
 }
 
-fn ledger(config: &Config) -> Result<Arc<dyn Ledger>, ConnectError> {
+async fn ledger(config: &Config) -> Result<Arc<dyn Ledger>, ConnectError> {
+    if config.ledger.url.starts_with("redis") {
+        return redis(config).await;
+    }
     let Some(path) = config.ledger.url.strip_prefix("embedded://").filter(|path| path.starts_with('/')) else {
-        return Err(ConfigError::Invalid("ledger.url is embedded:///path/ledger.db".into()).into());
+        let schemes = "embedded:///path/ledger.db, redis://, redis+sentinel:// or redis-cluster://";
+        return Err(ConfigError::Invalid(format!("ledger.url is {schemes}")).into());
     };
     let ledger = Embedded::open(path, config.policy()?, SystemClock);
     Ok(Arc::new(ledger.map_err(|source| ConnectError::Ledger { path: path.into(), source })?))
+}
+
+/// A Redis that is out of reach is no reason not to start, unless the settings say so: reads are
+/// refused until it answers.
+async fn redis(config: &Config) -> Result<Arc<dyn Ledger>, ConnectError> {
+    let settings = &config.ledger;
+    let root_certificates = match &settings.ca_file {
+        None => None,
+        Some(path) => {
+            let unread = |source| ConnectError::Certificates { path: path.clone(), source };
+            Some(tokio::fs::read(path).await.map_err(unread)?)
+        }
+    };
+    let options = Options {
+        namespace: settings.namespace.clone(),
+        response: Duration::from_millis(settings.timeout_ms),
+        in_flight: settings.in_flight,
+        root_certificates,
+        require_durable: settings.require_durable,
+        ..Options::default()
+    };
+    let ledger = Redis::open(&settings.url, config.policy()?, options)?;
+    match ledger.connect().await {
+        Err(error) if settings.require_durable => return Err(error.into()),
+        Err(error) => tracing::warn!(%error, "starting without a ledger: reads are refused until it answers"),
+        Ok(()) => {}
+    }
+    Ok(Arc::new(ledger))
 }

@@ -14,6 +14,7 @@ use artifactd::ledger::{
     Admission, Embedded, Extend, Extension, Lease, Ledger, Policy, Settlement, Usage, Verification,
 };
 
+use crate::redis;
 use crate::support::{self, ManualClock, MemoryLedger, NOON, id, project};
 
 /// A ledger under test and its clock, which stands at noon when it is opened.
@@ -120,4 +121,24 @@ mod on_embedded {
 
 mod on_memory {
     contract!(super::memory);
+}
+
+fn redis_single(policy: Policy) -> Subject {
+    let clock = ManualClock::at(NOON);
+    let ledger = redis::on_shared_server(policy, clock.clone());
+    Subject { ledger: Arc::new(ledger), clock, _keep: Box::new(()) }
+}
+
+fn redis_cluster(policy: Policy) -> Subject {
+    let clock = ManualClock::at(NOON);
+    let ledger = redis::on_shared_cluster(policy, clock.clone());
+    Subject { ledger: Arc::new(ledger), clock, _keep: Box::new(()) }
+}
+
+mod on_redis {
+    contract!(super::redis_single);
+}
+
+mod on_redis_cluster {
+    contract!(super::redis_cluster);
 }

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod azure;
+pub(crate) mod redis;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -88,6 +89,18 @@ impl Server {
         self.child.id()
     }
 
+    /// Kills it, as by `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Goes on as another process, which listens at the same address.
+    pub(crate) fn replace(&mut self, child: Child) {
+        self.kill();
+        self.child = child;
+    }
+
     /// An S3 server that checks no signatures.
     pub(crate) fn moto() -> Self {
         let program = installed("venv/bin/moto_server");
@@ -112,7 +125,6 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }

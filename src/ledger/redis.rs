@@ -1,0 +1,387 @@
+//! The ledger of many replicas: Redis 7 or later, alone, behind Sentinels, or as a cluster.
+//!
+//! Every transition is one script, executed as a whole by the server on the keys of one project; its
+//! clock is the server's. A script may be executed any number of times, so a call whose answer was
+//! lost, by the network, a failover or the client of a cluster that repeats by itself, is simply made
+//! again. The allowance, the leases and the audit live in the same slot and change together.
+//!
+//! The service tells each script which day it takes for today. A script whose clock is outside that
+//! day does nothing and says so, and is repeated with the day of its clock; so the day is always that
+//! of the server, though only this side knows of zones.
+//!
+//! `lua/` holds the scripts, each with its keys, arguments and replies; `account.lua` and
+//! `record.lua` say how things are stored.
+
+mod books;
+mod connect;
+mod health;
+mod keys;
+mod line;
+mod link;
+mod reply;
+mod scripts;
+mod sweeper;
+mod target;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+
+use super::{
+    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, Extend, Extension,
+    Lease, Ledger, LedgerTime, MAX_AMOUNT, Override, Policy, Refusal, Reply, Reserve, Rules, Settle, Settlement,
+    Standing, Unavailable, Usage, Verification,
+};
+use crate::artifact::ProjectId;
+use connect::Connector;
+use keys::Names;
+use link::Link;
+use reply::{Answer, nonsense};
+use scripts::{Script, Scripts};
+use sweeper::Registered;
+use target::Target;
+
+/// How often one call may find that the day has changed under it.
+const DAY_CHANGES: usize = 4;
+/// Batches swept before one answer: more leases than any project has.
+const SWEEPS: usize = 100_000;
+
+/// How to reach Redis, and what is asked of it.
+#[derive(Clone)]
+pub struct Options {
+    /// What every key begins with: two services that share a Redis differ in it. Default `artifactd`.
+    pub namespace: String,
+    /// How long one call may take, connecting included. Default 1 s.
+    pub response: Duration,
+    /// How long one attempt to connect may take. Default 1 s.
+    pub connect: Duration,
+    /// Calls under way at once; further ones wait, within their time. Default 1024.
+    pub in_flight: usize,
+    /// Certificates (PEM) that servers are checked against, instead of the public authorities.
+    pub root_certificates: Option<Vec<u8>>,
+    /// Use no server that may lose what it was told (no append-only file, a policy that evicts),
+    /// instead of warning.
+    pub require_durable: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            namespace: "artifactd".to_owned(),
+            response: Duration::from_secs(1),
+            connect: Duration::from_secs(1),
+            in_flight: 1024,
+            root_certificates: None,
+            require_durable: false,
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+/// Why a ledger in Redis cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL is wrong. The text shows nothing of it: it may hold a password.
+    #[error("the ledger's URL is wrong: {0}")]
+    Url(&'static str),
+    /// The namespace would break the layout of keys.
+    #[error("the ledger's namespace has 1 to 64 characters of A-Z a-z 0-9 . _ - :")]
+    Namespace,
+    /// The rules cannot work together.
+    #[error("the ledger's rules contradict each other: {0}")]
+    Rules(&'static str),
+    /// No server fit for a ledger answers.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// The day that is taken for today, and how scripts are told.
+#[derive(Debug)]
+struct Today {
+    span: DaySpan,
+    day: String,
+    start: String,
+    end: String,
+    first_kept: String,
+    tomorrow: String,
+}
+
+impl Today {
+    fn at(policy: &Policy, now: LedgerTime) -> Self {
+        let span = policy.zone.days(now).today;
+        Self {
+            span,
+            day: span.day.to_string(),
+            start: span.start.0.to_string(),
+            end: span.end.0.to_string(),
+            first_kept: span.day.plus(-i64::from(policy.rules.retention_days)).to_string(),
+            tomorrow: span.day.plus(1).to_string(),
+        }
+    }
+}
+
+/// The account books of every project in Redis.
+pub struct Redis {
+    policy: Policy,
+    names: Names,
+    scripts: Scripts,
+    link: Arc<Link>,
+    today: ArcSwap<Today>,
+    registered: Registered,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl Redis {
+    /// A ledger at `url` (`redis://`, `redis+sentinel://`, `redis-cluster://`, each also as
+    /// `rediss`). Nothing is connected yet.
+    ///
+    /// # Errors
+    /// Says what is wrong with the URL, the options or the rules.
+    pub fn open(url: &str, policy: Policy, options: Options) -> Result<Self, OpenError> {
+        Self::build(url, policy, options, None)
+    }
+
+    /// A ledger whose scripts take the time from `clock` and not from the server. It is for tests
+    /// that step the clock: the scripts of [`open`](Redis::open) know no way to be told the time.
+    ///
+    /// # Errors
+    /// As [`open`](Redis::open).
+    pub fn open_with_clock(url: &str, policy: Policy, options: Options, clock: impl Clock) -> Result<Self, OpenError> {
+        Self::build(url, policy, options, Some(Arc::new(clock)))
+    }
+
+    fn build(url: &str, policy: Policy, options: Options, clock: Option<Arc<dyn Clock>>) -> Result<Self, OpenError> {
+        policy.rules.check().map_err(OpenError::Rules)?;
+        let target = Target::parse(url).map_err(OpenError::Url)?;
+        let sound = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
+        if !(1..=64).contains(&options.namespace.len()) || !options.namespace.chars().all(sound) {
+            return Err(OpenError::Namespace);
+        }
+        let names = Names::new(&options.namespace);
+        let scripts = Scripts::new(&policy, clock.is_some());
+        let today = ArcSwap::from_pointee(Today::at(&policy, LedgerTime::default()));
+        let link = Link::new(Connector::new(target, options.clone()), &options);
+        Ok(Self { policy, names, scripts, link, today, registered: Registered::default(), clock })
+    }
+
+    /// Connects, which also checks that the servers are fit for a ledger.
+    ///
+    /// # Errors
+    /// [`OpenError::Unavailable`] says why not; later calls try again.
+    pub async fn connect(&self) -> Result<(), OpenError> {
+        Ok(self.link.warm_up().await?)
+    }
+
+    /// Runs a script that concerns no project.
+    async fn run_bare(&self, script: &Script, arguments: &[&str]) -> Result<Answer, Unavailable> {
+        self.send(script, &self.names.projects(), arguments.to_vec()).await
+    }
+
+    async fn send(&self, script: &Script, key: &str, mut arguments: Vec<&str>) -> Result<Answer, Unavailable> {
+        let told = self.clock.as_ref().map(|clock| clock.now_ms().to_string());
+        arguments.extend(told.as_deref());
+        Answer::new(self.link.run(script, key, &arguments).await?)
+    }
+
+    /// Runs a script of the project whose keys begin with `base`; `key` and `arguments` are made for
+    /// the day that turns out to be today. Answers that day, too.
+    async fn run_with(
+        &self,
+        script: &Script,
+        base: &str,
+        key: impl Fn(&str, &DaySpan) -> String,
+        arguments: impl Fn(&DaySpan) -> Vec<String>,
+    ) -> Result<(Answer, DaySpan), Unavailable> {
+        for _ in 0..DAY_CHANGES {
+            let today = self.today.load_full();
+            let more = arguments(&today.span);
+            let mut all = vec![base, &*today.day, &*today.start, &*today.end, &*today.first_kept, &*today.tomorrow];
+            all.extend(more.iter().map(String::as_str));
+            let answer = self.send(script, &key(base, &today.span), all).await?;
+            if answer.word != "days" {
+                return Ok((answer, today.span));
+            }
+            self.today.store(Arc::new(Today::at(&self.policy, answer.now)));
+        }
+        Err(Unavailable("the clock of Redis jumps".into()))
+    }
+
+    /// As [`run_with`](Redis::run_with), until all due leases were swept that the script sweeps.
+    async fn run_swept(
+        &self,
+        script: &Script,
+        base: &str,
+        key: impl Fn(&str, &DaySpan) -> String,
+        arguments: impl Fn(&DaySpan) -> Vec<String>,
+    ) -> Result<(Answer, DaySpan), Unavailable> {
+        for _ in 0..SWEEPS {
+            let (answer, today) = self.run_with(script, base, &key, &arguments).await?;
+            if answer.word != "again" {
+                return Ok((answer, today));
+            }
+        }
+        Err(Unavailable("leases run out faster than they are swept".into()))
+    }
+}
+
+impl std::fmt::Debug for Redis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redis").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+/// A number as scripts take it: none above 2^53 - 1 is exact there, and none need be.
+fn bounded(number: u64) -> String {
+    number.min(MAX_AMOUNT).to_string()
+}
+
+fn allowance(text: &str) -> Result<Allowance, Unavailable> {
+    match text {
+        "unlimited" => Ok(Allowance::Unlimited),
+        bytes => bytes.parse().map(Allowance::Bytes).map_err(|_| nonsense("allowance")),
+    }
+}
+
+fn admission(mut answer: Answer, requested: u64, today: &DaySpan) -> Reply<Admission> {
+    let now = answer.now;
+    let reply = match answer.word.as_str() {
+        "settled" => Admission::Settled,
+        "expired" => Admission::Expired,
+        "again" => Admission::Again,
+        "stale" => Admission::Stale,
+        "reserved" => {
+            let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
+            let allowance = allowance(&answer.text()?)?;
+            let (used, reserved) = (answer.amount()?, answer.amount()?);
+            Admission::Reserved(lease, Standing { allowance, used, reserved, resets_at: today.end })
+        }
+        "refused" => {
+            // A size that no account holds comes back as it was sent.
+            let requested_bytes = answer.amount()?;
+            debug_assert!(requested_bytes == requested || requested <= MAX_AMOUNT);
+            let limit_bytes = answer.amount()?;
+            let reason = reply::reason(&answer.text()?).ok_or_else(|| nonsense("reason"))?;
+            let (used_bytes, reserved_bytes) = (answer.amount()?, answer.amount()?);
+            let resets_at = answer.time()?;
+            let retry_after_ms = answer.maybe()?.map(|at| LedgerTime(at).since(now));
+            Admission::Refused(Refusal {
+                reason,
+                limit_bytes,
+                used_bytes,
+                reserved_bytes,
+                requested_bytes,
+                resets_at,
+                retry_after_ms,
+            })
+        }
+        _ => return Err(nonsense("admission")),
+    };
+    Ok(At { now, reply })
+}
+
+#[async_trait]
+impl Ledger for Redis {
+    fn rules(&self) -> &Rules {
+        &self.policy.rules
+    }
+
+    async fn now(&self) -> Result<LedgerTime, Unavailable> {
+        Ok(self.run_bare(&self.scripts.time, &[]).await?.now)
+    }
+
+    async fn reserve(&self, call: &Reserve) -> Reply<Admission> {
+        let known = self.today.load().span.start;
+        self.register(&call.project, known).await;
+        let base = self.names.base(&call.project);
+        let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
+        let subject = line::context(&call.context);
+        let arguments =
+            |_: &DaySpan| vec![call.id.to_string(), call.size.to_string(), bounded(call.not_after.0), subject.clone()];
+        let (answer, today) = self.run_with(&self.scripts.reserve, &base, key, arguments).await?;
+        // A new day has begun: the project may have been taken off the list for its silence.
+        self.register(&call.project, answer.now).await;
+        admission(answer, call.size, &today)
+    }
+
+    async fn extend(&self, call: Extend<'_>) -> Reply<Extension> {
+        let base = self.names.base(call.project);
+        let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
+        let arguments = |_: &DaySpan| vec![call.id.to_string(), bounded(call.grant), bounded(call.asked.0)];
+        let (mut answer, _) = self.run_with(&self.scripts.extend, &base, key, arguments).await?;
+        let reply = match answer.word.as_str() {
+            "reserved" => {
+                let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
+                Extension::Reserved(lease)
+            }
+            "ended" => Extension::Ended,
+            _ => return Err(nonsense("extension")),
+        };
+        Ok(At { now: answer.now, reply })
+    }
+
+    async fn settle(&self, call: &Settle) -> Reply<Settlement> {
+        let base = self.names.base(&call.project);
+        let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
+        let subject = line::context(&call.context);
+        let arguments = |_: &DaySpan| {
+            vec![
+                call.id.to_string(),
+                bounded(call.actual),
+                bounded(call.size),
+                call.day.map(|day| day.to_string()).unwrap_or_default(),
+                bounded(call.deadline.0),
+                call.outcome.as_str().to_owned(),
+                subject.clone(),
+            ]
+        };
+        let (mut answer, _) = self.run_with(&self.scripts.settle, &base, key, arguments).await?;
+        let reply = match answer.word.as_str() {
+            "settled" => Settlement::Settled(answer.amount()?),
+            "late" => Settlement::TooLate,
+            _ => return Err(nonsense("settlement")),
+        };
+        Ok(At { now: answer.now, reply })
+    }
+
+    async fn usage(&self, project: &ProjectId) -> Reply<Usage> {
+        self.read_usage(project).await
+    }
+
+    async fn audit(
+        &self,
+        project: &ProjectId,
+        day: Option<Day>,
+        filter: &AuditFilter,
+        from: Option<u64>,
+        limit: usize,
+    ) -> Reply<AuditPage> {
+        self.read_audit(project, day, filter, from, limit).await
+    }
+
+    async fn verify(&self, project: &ProjectId, day: Option<Day>) -> Reply<Verification> {
+        self.recount(project, day).await
+    }
+
+    async fn set_allowance(&self, project: &ProjectId, exception: Option<&Override>) -> Reply<()> {
+        self.write_allowance(project, exception).await
+    }
+
+    async fn allowance(&self, project: &ProjectId) -> Reply<Option<Override>> {
+        self.read_allowance(project).await
+    }
+
+    async fn adjust(&self, call: &Adjust) -> Reply<Adjustment> {
+        self.write_adjustment(call).await
+    }
+
+    async fn sweep(&self) -> Reply<usize> {
+        self.sweep_all().await
+    }
+}

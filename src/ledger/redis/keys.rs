@@ -1,0 +1,56 @@
+//! The names of keys. All keys of a project carry its name in braces, which makes Redis Cluster keep
+//! them on one node; the scripts make them from [`Names::base`]. The number is the version of the
+//! layout: releases that store things differently use different numbers and do not see each other.
+
+use crate::artifact::ProjectId;
+use crate::ledger::ReservationId;
+
+/// The version of everything that is stored: keys, and what is in them.
+const LAYOUT: u32 = 1;
+
+/// Makes the names of keys.
+#[derive(Debug)]
+pub(super) struct Names {
+    root: String,
+}
+
+impl Names {
+    pub(super) fn new(namespace: &str) -> Self {
+        Self { root: format!("{namespace}:{LAYOUT}:") }
+    }
+
+    /// What all keys of a project begin with.
+    pub(super) fn base(&self, project: &ProjectId) -> String {
+        format!("{}{{{project}}}:", self.root)
+    }
+
+    /// The sweeper's list of projects.
+    pub(super) fn projects(&self) -> String {
+        format!("{}projects", self.root)
+    }
+}
+
+/// A key of the project with that base: what is remembered of an id.
+pub(super) fn record(base: &str, id: ReservationId) -> String {
+    format!("{base}id:{id}")
+}
+
+/// What is remembered of an adjustment.
+pub(super) fn adjustment(base: &str, id: &str) -> String {
+    format!("{base}adjustment:{id}")
+}
+
+/// The override.
+pub(super) fn allowance(base: &str) -> String {
+    format!("{base}allowance")
+}
+
+/// The days that have open leases.
+pub(super) fn days(base: &str) -> String {
+    format!("{base}days")
+}
+
+/// The account of a day.
+pub(super) fn account(base: &str, day: &str) -> String {
+    format!("{base}{day}:account")
+}

@@ -1,0 +1,32 @@
+-- Recomputes the sums of a day from its lines and leases, after its due leases were swept. Lines are
+-- added up by stretches; the leases with the first.
+--   KEYS 1 the day's account (today's if no day is named)
+--   ARGV 1-6 today.lua; 7 day, or '' for today; 8 lines already added up; 9 how many to add up now
+--   {now, 'tally', used, reserved, lines, counted, charged, leases, leased, indexed}
+--        `lines` that the account has, `charged` by the lines of this stretch
+--   {now, 'gone'}     the day is no longer kept
+--   {now, 'again'}    more leases are due: repeat
+local day = ARGV[7] == '' and today or ARGV[7]
+if day < first_kept then
+  return {now, 'gone'}
+end
+local of = account(day)
+if sweep(of, SWEEP_BATCH) then
+  return {now, 'again'}
+end
+local from, charged = tonumber(ARGV[8]), 0
+for _, text in ipairs(redis.call('LRANGE', base .. day .. ':lines', ARGV[8], whole(from + ARGV[9] - 1))) do
+  charged = charged + string.match(text, '^%d+ (%-?%d+)')
+end
+local leases, leased, ids = 0, 0, {}
+if from == 0 then
+  ids = redis.call('ZRANGE', base .. day .. ':due', 0, -1)
+  for _, id in ipairs(ids) do
+    local record = known(base .. 'id:' .. id)
+    if record and record.state == 'R' and record.day == day then
+      leases, leased = leases + 1, leased + record.size
+    end
+  end
+end
+local lines = redis.call('LLEN', base .. day .. ':lines')
+return {now, 'tally', of.used, of.reserved, lines, of.counted, charged, leases, leased, #ids}

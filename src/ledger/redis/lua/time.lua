@@ -1,0 +1,4 @@
+-- The clock.
+--   KEYS 1 any key: it says which node answers
+--   {now, 'time'}
+return {now, 'time'}

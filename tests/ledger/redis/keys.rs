@@ -1,0 +1,109 @@
+//! What lies in Redis: every key in its project's slot, every key with an end.
+
+use std::collections::BTreeSet;
+
+use artifactd::ledger::{Adjust, Allowance, Extend, Ledger, LedgerTime, Override, Policy, Reserve, Rules, Settle};
+
+use crate::redis::{on_shared_server, options};
+use crate::servers::redis::{ask, server, shared_cluster, url};
+use crate::support::{self, ManualClock, NOON, id, policy, project};
+use artifactd::ledger::redis::Redis;
+
+/// The keys of a server and how long each lives, ms.
+fn keys(port: u16) -> Vec<(String, i64)> {
+    let keys = ask(port, &["KEYS", "*"]);
+    let lives = |key: &str| ask(port, &["PTTL", key]).parse().unwrap();
+    keys.lines().filter(|key| !key.is_empty()).map(|key| (key.to_owned(), lives(key))).collect()
+}
+
+#[tokio::test]
+async fn every_key_ends_and_lies_in_the_slot_of_its_project() {
+    let own = server(&[]);
+    let port = own.address.port();
+    let base = policy(100);
+    let policy = Policy { rules: Rules { max_entries: 1, ..base.rules.clone() }, ..base };
+    let clock = ManualClock::at(NOON);
+    let options = artifactd::ledger::redis::Options { namespace: "artifactd".to_owned(), ..options() };
+    let ledger = Redis::open_with_clock(&url(port), policy, options, clock.clone()).unwrap();
+    let p = project("a:b");
+    let reserve = |n, size| Reserve { project: p.clone(), ..support::reserve(n, size, NOON + 10_000) };
+    let settle = |n, actual| Settle { project: p.clone(), ..support::settle(n, actual, 50, NOON) };
+    let today = ledger.usage(&p).await.unwrap().reply.day;
+
+    let ends = |what: &str| {
+        let keys = keys(port);
+        assert!(keys.iter().all(|(_, lives)| *lives > 0), "after {what}: {keys:?}");
+        keys.into_iter().map(|(key, _)| key).collect::<BTreeSet<_>>()
+    };
+    ledger.reserve(&reserve(1, 50)).await.unwrap();
+    ends("reserve");
+    ledger.extend(Extend { project: &p, id: id(1), grant: 20, asked: LedgerTime(NOON) }).await.unwrap();
+    ends("extend");
+    ledger.reserve(&reserve(2, 200)).await.unwrap();
+    ends("a refusal");
+    ledger.settle(&settle(1, 5)).await.unwrap();
+    ends("settle");
+    for n in 3..6 {
+        ledger.reserve(&reserve(n, 10)).await.unwrap();
+        ledger.settle(&settle(n, 5)).await.unwrap();
+    }
+    ends("rolling up");
+    ledger.settle(&settle(9, 5)).await.unwrap();
+    ends("an unreserved settle");
+    let adjust = Adjust {
+        project: p.clone(),
+        id: "{odd}".to_owned(),
+        day: today.plus(-1),
+        bytes: 5,
+        by: "op".to_owned(),
+        reason: String::new(),
+    };
+    ledger.adjust(&adjust).await.unwrap();
+    ends("an adjustment");
+    ledger.reserve(&reserve(10, 5)).await.unwrap();
+    clock.step(ledger.rules().lease_ms);
+    assert_eq!(ledger.sweep().await.unwrap().reply, 1);
+    ends("a sweep");
+    let until = Some(LedgerTime(NOON + 3_600_000));
+    let set = Override { allowance: Allowance::Unlimited, until, by: "op".to_owned(), reason: String::new() };
+    ledger.set_allowance(&p, Some(&set)).await.unwrap();
+    let all = ends("an override with an end");
+
+    let slot = |key: &str| ask(shared_cluster()[0], &["CLUSTER", "KEYSLOT", key]);
+    let of_project: BTreeSet<_> = all.iter().filter(|key| *key != "artifactd:1:projects").collect();
+    assert!(of_project.len() > 12, "{all:?}");
+    assert!(of_project.iter().all(|key| key.starts_with("artifactd:1:{a:b}:")), "{all:?}");
+    assert_eq!(of_project.iter().map(|key| slot(key)).collect::<BTreeSet<_>>().len(), 1, "{all:?}");
+
+    // The one thing that must not end by itself.
+    ledger.set_allowance(&p, Some(&Override { until: None, ..set })).await.unwrap();
+    let endless: Vec<_> = keys(port).into_iter().filter(|(_, lives)| *lives <= 0).collect();
+    assert_eq!(endless, [("artifactd:1:{a:b}:allowance".to_owned(), -1)]);
+}
+
+#[tokio::test]
+async fn a_long_read_keeps_the_books_of_its_day() {
+    let own = server(&[]);
+    let port = own.address.port();
+    let clock = ManualClock::at(NOON);
+    let ledger = Redis::open_with_clock(&url(port), policy(100), options(), clock.clone()).unwrap();
+    ledger.reserve(&support::reserve(1, 50, NOON)).await.unwrap();
+    for (key, _) in keys(port) {
+        ask(port, &["PEXPIRE", &key, "100000"]);
+    }
+    let p = project("p");
+    ledger.extend(Extend { project: &p, id: id(1), grant: 20, asked: LedgerTime(NOON) }).await.unwrap();
+    let short: Vec<_> =
+        keys(port).into_iter().filter(|(key, lives)| *lives <= 100_000 && !key.ends_with("projects")).collect();
+    assert_eq!(short, []);
+}
+
+#[tokio::test]
+async fn namespaces_are_apart() {
+    let clock = ManualClock::at(NOON);
+    let one = on_shared_server(policy(100), clock.clone());
+    let other = on_shared_server(policy(100), clock);
+    one.reserve(&support::reserve(1, 50, NOON)).await.unwrap();
+    assert_eq!(one.usage(&project("p")).await.unwrap().reply.reserved, 50);
+    assert_eq!(other.usage(&project("p")).await.unwrap().reply.reserved, 0);
+}
