@@ -1,5 +1,7 @@
 //! A project's trials and a trial's artifacts, sorted by bytes, page by page.
 
+pub(crate) mod near;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;

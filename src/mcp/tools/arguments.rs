@@ -82,7 +82,7 @@ impl Arguments {
 }
 
 /// The number, also where a client writes it with a fraction of zero.
-fn integer(value: &Value) -> Option<i64> {
+pub(super) fn integer(value: &Value) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     #[allow(clippy::cast_possible_truncation, reason = "checked to be a whole number that an i64 holds")]
     let exact = |float: f64| (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64);
