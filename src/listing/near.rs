@@ -7,7 +7,7 @@ use crate::artifact::{ArtifactName, TrialId};
 use crate::error::Result;
 
 /// Names that are offered in place of a wrong one, at most.
-pub const MAX_OFFERED: usize = 5;
+pub(crate) const MAX_OFFERED: usize = 5;
 /// Names are compared by their last so many characters: the work for one is bounded.
 const COMPARED_CHARS: usize = 128;
 /// The part of a wanted name that the second page begins at: enough to land in its neighbourhood,

@@ -16,7 +16,7 @@ fn utf16(text: &str, unit: fn(u16) -> [u8; 2]) -> Vec<u8> {
 /// A grey square of four pixels.
 fn png() -> Vec<u8> {
     BASE64_STANDARD
-        .decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAAAAABX3VL4AAAADklEQVR4nGNoaGhgAAAEhAGBZZ8uUwAAAABJRU5ErkJggg==")
+        .decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAAAAABX3VL4AAAADklEQVR42mNoaGBoaAAABgYCATGpHqEAAAAASUVORK5CYII=")
         .expect("base64")
 }
 

@@ -101,7 +101,6 @@ async fn run(services: &Services, caller: Caller<'_>, mut arguments: Arguments) 
     let offset = arguments.whole("offset", i64::MIN..=i64::MAX, Kind::InvalidRequest)?.unwrap_or(0);
     let most = i64::try_from(text::MAX_BYTES).map_err(Error::internal)?;
     let max_bytes = arguments.whole("max_bytes", 1..=most, Kind::InvalidRequest)?;
-    arguments.finish("trial_id, name, artifact_id, offset and max_bytes")?;
     let ask = Ask::new(offset, max_bytes.map_or(text::DEFAULT_BYTES, i64::unsigned_abs))
         .ok_or_else(|| Error::internal("max_bytes was checked"))?;
     let who = caller.principal.downloader()?;

@@ -7,7 +7,7 @@ use super::{Caller, Services, Tool, explained, schema};
 use crate::access::Capability;
 use crate::artifact::TrialId;
 use crate::error::{Error, Kind, Result};
-use crate::listing::ListQuery;
+use crate::listing::{ListQuery, checked_prefix};
 use crate::mcp::content;
 
 pub(super) static TOOL: Tool = Tool {
@@ -39,6 +39,7 @@ pub(super) static TOOL: Tool = Tool {
     // A cursor that was refused is no better the second time.
     accepts: |argument, value| match argument {
         "trial_id" => value.as_str().is_some_and(|id| TrialId::parse(id).is_ok()),
+        "prefix" => value.as_str().is_some_and(|prefix| checked_prefix(prefix).is_ok()),
         "cursor" => false,
         _ => true,
     },
@@ -81,9 +82,8 @@ async fn run(services: &Services, caller: Caller<'_>, mut arguments: Arguments) 
     let query = ListQuery {
         limit: limit.map(i64::unsigned_abs),
         cursor: arguments.text("cursor")?,
-        prefix: arguments.text("prefix")?,
+        prefix: arguments.prefix()?,
     };
-    arguments.finish("trial_id, prefix, limit and cursor")?;
     let who = caller.principal.viewer()?;
     let page = match services.listing.artifacts(&who, &trial, &query).await {
         Ok(page) => page,

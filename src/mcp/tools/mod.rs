@@ -14,7 +14,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use self::arguments::Arguments;
+use self::arguments::{Arguments, check_known};
 use super::content;
 use crate::access::{Capability, Principal, Viewer};
 use crate::artifact::{ArtifactName, TrialId, text};
@@ -100,7 +100,13 @@ impl Tool {
     /// Runs the tool. Refusals and failures are results too.
     pub(super) async fn call(&self, services: &Services, caller: Caller<'_>, arguments: Map<String, Value>) -> Value {
         let request_id = caller.request_id;
-        let error = match (self.run)(services, caller, Arguments::new(arguments.clone())).await {
+        let input = (self.input)();
+        let known = input["properties"].as_object().map_or(Ok(()), |known| check_known(&arguments, known));
+        let outcome = match known {
+            Ok(()) => (self.run)(services, caller, Arguments::new(arguments.clone())).await,
+            Err(error) => Err(error),
+        };
+        let error = match outcome {
             Ok(result) => return result,
             Err(error) => error,
         };

@@ -40,10 +40,7 @@ pub(super) fn nearest_call(tool: &Tool, given: &Map<String, Value>) -> Option<St
             call.insert(required.to_owned(), example.get(required)?.clone());
         }
     }
-    // In the order of the schema, which is the order of the documentation.
-    let mut ordered = Map::new();
-    ordered.extend(properties.keys().filter_map(|argument| call.remove_entry(argument)));
-    let text = format!("{} {}", tool.name, Value::Object(ordered));
+    let text = format!("{} {}", tool.name, Value::Object(call));
     (text.len() <= MAX_BYTES).then_some(text)
 }
 
