@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 # What the tests run besides this crate, installed below target/.
-VENVS := target/venv target/venv-el target/venv-mcp1
+VENVS := target/venv target/venv-el target/venv-mcp1 target/venv-mcp1-10 target/venv-mcp1-9
 TOOLS := $(VENVS:=/.installed) target/npm/.installed
 
 .PHONY: help
@@ -47,6 +47,8 @@ debian:
 target/venv/.installed: tests/requirements.txt
 target/venv-el/.installed: tests/requirements-el.txt
 target/venv-mcp1/.installed: tests/requirements-mcp1.txt
+target/venv-mcp1-10/.installed: tests/requirements-mcp1-10.txt
+target/venv-mcp1-9/.installed: tests/requirements-mcp1-9.txt
 $(VENVS:=/.installed): | debian
 	rm -rf $(@D)
 	python3 -m venv $(@D)
