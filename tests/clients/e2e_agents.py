@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -36,18 +37,13 @@ SCRIPT = [
 
 
 def call_directly(demo, tool, arguments):
-    """The result's text, without an agent in between."""
-    answer = json.loads(demo_post(demo, {"name": tool, "arguments": arguments}))
-    return [block for block in answer["result"]["content"]]
-
-
-def demo_post(demo, params):
-    import urllib.request
-
+    """The result's blocks, without an agent in between."""
+    params = {"name": tool, "arguments": arguments}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
     headers = {"Authorization": f"Bearer {demo.keys['read_only']}", "Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(demo.url + "/v1/mcp", body, headers), timeout=30) as answer:
-        return answer.read()
+    request = urllib.request.Request(demo.url + "/v1/mcp", body, headers)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)["result"]["content"]
 
 
 def without_nonce(text):
@@ -108,7 +104,8 @@ def test_claude_code(demo, tmp_path, era):
             ENVLOOP_API_KEY=demo.keys["read_only"], **({"MCP_PROTOCOL_NEGOTIATION": era} if era == "legacy" else {}),
         )  # fmt: skip
     first = json.loads(result.stdout.splitlines()[0])
-    assert first["mcp_servers"] == [{"name": "envloop", "status": "connected"}], result.stdout + result.stderr
+    servers = [(server["name"], server["status"]) for server in first["mcp_servers"]]
+    assert servers == [("envloop", "connected")], result.stderr
     assert {tool for tool, _ in script} <= set(model.tools), sorted(model.tools)
     assert "offset=-4096" in model.tools["mcp__envloop__" + READ]["description"]
     assert "untrusted output of the evaluated run" in model.system, "the server's instructions"
@@ -193,7 +190,8 @@ def test_codex_says_what_is_wrong_with_a_key(demo, tmp_path):
     with FakeResponses([]).listening() as model:
         result = codex(demo, tmp_path / "codex", model, WRONG_KEY)
     assert READ not in json.dumps(model.tools)
-    assert "envloop" in result.stderr + result.stdout, result
+    # What Codex shows of the answer is its challenge.
+    assert 'Bearer realm=\\"artifactd\\", error=\\"invalid_token\\"' in result.stderr, result.stderr
 
 
 # fastmcp's command line
