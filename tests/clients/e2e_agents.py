@@ -46,8 +46,17 @@ def call_directly(demo, tool, arguments):
         return json.load(answer)["result"]["content"]
 
 
-def without_nonce(text):
-    return re.sub(r"<<<(content|end of content) [0-9a-f]{32}>>>", r"<<<\1 NONCE>>>", text)
+def comparable(text):
+    """A text without its nonce, and without the etag's weakness: a young file's becomes strong."""
+    text = re.sub(r"<<<(content|end of content) [0-9a-f]{32}>>>", r"<<<\1 NONCE>>>", text)
+    return text.replace('etag=W/"', 'etag="')
+
+
+def without_etags(text):
+    page = json.loads(text)
+    for item in page["items"]:
+        assert item.pop("etag")
+    return page
 
 
 def assert_the_model_saw(demo, seen, images):
@@ -55,12 +64,12 @@ def assert_the_model_saw(demo, seen, images):
     texts = [call_directly(demo, tool, arguments) for tool, arguments in SCRIPT]
     texts = ["\n".join(block["text"] for block in blocks if block["type"] == "text") for blocks in texts]
     listing, wide, tail, ansi, picture, broken, missing, wrong = range(len(SCRIPT))
-    assert json.loads(seen[listing]) == json.loads(texts[listing]), "a listing arrives whole"
+    assert without_etags(seen[listing]) == without_etags(texts[listing]), "a listing arrives whole"
     for index in (wide, tail, ansi, broken):
-        assert without_nonce(seen[index]) == without_nonce(texts[index]), f"verbatim: {SCRIPT[index]}"
+        assert comparable(seen[index]) == comparable(texts[index]), f"verbatim: {SCRIPT[index]}"
     assert "\\x1b[" in seen[ansi] and "\x1b" not in seen[ansi]
     assert "truncated" in seen[broken] and "el trail artifact download" in seen[broken]
-    assert texts[picture] in seen[picture], "the caption"
+    assert comparable(texts[picture]) in comparable(seen[picture]), "the caption"
     for index, code in ((missing, "ARTIFACT_NOT_FOUND: "), (wrong, "INVALID_REQUEST: ")):
         assert seen[index].startswith(code) and seen[index] == texts[index], f"errors arrive verbatim: {seen[index]}"
     (image,) = images
