@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Compares `got` with the file of this name.
+#[allow(clippy::disallowed_methods, reason = "a switch of these tests, no setting of the service")]
 pub(super) fn check(name: &str, got: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
