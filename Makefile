@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 # What the tests run besides this crate, installed below target/.
-VENVS := target/venv target/venv-el target/venv-mcp1
+VENVS := target/venv target/venv-el target/venv-mcp1 target/venv-mcp1-10 target/venv-mcp1-9
 TOOLS := $(VENVS:=/.installed) target/npm/.installed
 
 .PHONY: help
@@ -23,6 +23,11 @@ test: tools ## Install what the tests need below target/, then run all of them
 	cargo test --locked
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/clients $(ARGS)
+
+.PHONY: e2e
+e2e: tools target/npm-agents/.installed target/venv-agents/.installed ## Run coding agents against it, with models that play a script
+	cargo build --locked
+	target/venv/bin/python -m pytest tests/clients/e2e_*.py $(ARGS)
 
 .PHONY: lint
 lint: ## Formatting, lints, documentation; licences too where cargo-deny is installed
@@ -47,14 +52,19 @@ debian:
 target/venv/.installed: tests/requirements.txt
 target/venv-el/.installed: tests/requirements-el.txt
 target/venv-mcp1/.installed: tests/requirements-mcp1.txt
-$(VENVS:=/.installed): | debian
+target/venv-mcp1-10/.installed: tests/requirements-mcp1-10.txt
+target/venv-mcp1-9/.installed: tests/requirements-mcp1-9.txt
+target/venv-agents/.installed: tests/requirements-agents.txt
+$(VENVS:=/.installed) target/venv-agents/.installed: | debian
 	rm -rf $(@D)
 	python3 -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
-target/npm/.installed: tests/package.json tests/package-lock.json | debian
+target/npm/.installed: tests/package.json tests/package-lock.json
+target/npm-agents/.installed: tests/agents/package.json tests/agents/package-lock.json
+target/npm/.installed target/npm-agents/.installed: | debian
 	mkdir -p $(@D)
-	cp tests/package.json tests/package-lock.json $(@D)
+	cp $^ $(@D)
 	cd $(@D) && npm ci --no-audit --no-fund --loglevel=error
 	touch $@

@@ -144,6 +144,10 @@ pub struct Limits {
     pub head_bytes: ByteSize,
     /// An MCP request's body, bytes; 1 KiB to 16 MiB, default 256 KiB.
     pub mcp_body_bytes: ByteSize,
+    /// How long one call of an MCP tool may take, s; 1 to 600, default 45. Clients give up at 60.
+    pub mcp_call_seconds: u64,
+    /// Calls of MCP tools that one key may have running; 1 to 10,000, default 16.
+    pub mcp_calls_per_key: usize,
     /// A client that takes nothing for so long is cut, s; 1 to 3600, default 60.
     pub stall_seconds: u64,
     /// How long a request waits for its admission by the ledger, s; 1 to 60, default 2.
@@ -235,6 +239,8 @@ impl Config {
             ("limits.head_seconds", limits.head_seconds, 1, 600),
             ("limits.head_bytes", limits.head_bytes.bytes(), 8 << 10, 1 << 20),
             ("limits.mcp_body_bytes", limits.mcp_body_bytes.bytes(), 1 << 10, 16 << 20),
+            ("limits.mcp_call_seconds", limits.mcp_call_seconds, 1, 600),
+            ("limits.mcp_calls_per_key", limits.mcp_calls_per_key as u64, 1, 10_000),
             ("limits.stall_seconds", limits.stall_seconds, 1, 3600),
             ("limits.admission_seconds", limits.admission_seconds, 1, 60),
             ("limits.drain_seconds", limits.drain_seconds, 0, 3600),
@@ -392,6 +398,8 @@ impl Default for Limits {
             head_seconds: 60,
             head_bytes: size(64 << 10),
             mcp_body_bytes: size(256 << 10),
+            mcp_call_seconds: 45,
+            mcp_calls_per_key: 16,
             stall_seconds: 60,
             admission_seconds: 2,
             drain_seconds: 30,

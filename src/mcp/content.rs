@@ -79,7 +79,11 @@ fn frame(found: &Found, encoding: Encoding, window: &Window, nonce: &str) -> Str
         );
     }
     if *invalid > 0 {
-        let _ = writeln!(frame, "{invalid} bytes or units that are no {} are shown as \u{fffd}.", encoding.as_str());
+        let _ = writeln!(
+            frame,
+            "{invalid} bytes or units are not valid {} (another encoding, or damage): shown as \u{fffd}.",
+            encoding.as_str()
+        );
     }
     let _ = write!(frame, "<<<content {nonce}>>>\n{text}\n<<<end of content {nonce}>>>\n{position} ({more})");
     frame

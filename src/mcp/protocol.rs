@@ -40,6 +40,8 @@ const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
+/// The longest id that is a string, in bytes.
+const MAX_ID_BYTES: usize = 1024;
 /// How long a client may keep what [`Reply::cacheable`] answers, ms.
 const CACHE_MS: u64 = 300_000;
 
@@ -149,7 +151,9 @@ impl Fault {
 /// # Errors
 /// The [`Fault`] to answer.
 pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Message, Fault> {
-    let value = serde_json::from_slice(body).map_err(|_| Fault::new(PARSE_ERROR, "The body is not valid JSON."))?;
+    let value = serde_json::from_slice(body).map_err(|_| {
+        Fault::new(PARSE_ERROR, "The body is not valid JSON (RFC 8259), or is nested deeper than 127 levels.")
+    })?;
     let mut message = match value {
         Value::Object(message) => message,
         Value::Array(_) => return Err(Fault::new(INVALID_REQUEST, "Batches are not served: send one request a POST.")),
@@ -159,14 +163,18 @@ pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Message, Fault> {
         return Err(Fault::new(INVALID_REQUEST, "jsonrpc must be \"2.0\"."));
     }
     let id = message.remove("id");
-    if !matches!(id, None | Some(Value::String(_) | Value::Number(_))) {
-        return Err(Fault::new(INVALID_REQUEST, "id must be a string or a number."));
+    if !id.as_ref().is_none_or(can_be_repeated) {
+        let rule = format!("id must be a string of at most {MAX_ID_BYTES} bytes, or a number of at most 2^53.");
+        return Err(Fault::new(INVALID_REQUEST, rule));
     }
     let Some(Value::String(method)) = message.remove("method") else {
         return Err(Fault::new(INVALID_REQUEST, "method must be a string; responses are not expected."));
     };
     let Some(id) = id else {
         legacy_version(headers)?;
+        if header(headers, VERSION_HEADER) == Ok(Some(MODERN_REVISION)) {
+            must_repeat(headers, "Mcp-Method", METHOD_HEADER, &method)?;
+        }
         return Ok(Message::Notification);
     };
     let params = match message.remove("params") {
@@ -176,6 +184,17 @@ pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Message, Fault> {
     };
     let (era, method) = request(headers, &method, params).map_err(|fault| fault.with_id(&id))?;
     Ok(Message::Request(Request { id, era, method }))
+}
+
+/// Whether an answer can name the request by this id exactly as it was sent: it is a string of
+/// bounded length, or a number that every JSON parser reads the same (RFC 8259 §6).
+fn can_be_repeated(id: &Value) -> bool {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match id {
+        Value::String(id) => id.len() <= MAX_ID_BYTES,
+        Value::Number(id) => id.as_f64().is_some_and(|id| id.abs() <= EXACT),
+        _ => false,
+    }
 }
 
 fn request(headers: &HeaderMap, method: &str, params: Map<String, Value>) -> Result<(Era, Method), Fault> {
@@ -216,8 +235,12 @@ fn modern_method(method: &str, params: Map<String, Value>) -> Result<Method, Fau
 }
 
 fn no_such_method(method: &str) -> Fault {
-    let shown: String = method.chars().take(64).collect();
-    Fault::new(METHOD_NOT_FOUND, format!("This server has no method {shown:?}; it serves tools only."))
+    Fault::new(METHOD_NOT_FOUND, format!("This server has no method {:?}; it serves tools only.", shortened(method)))
+}
+
+/// So much of what a client sent as an answer repeats.
+pub(super) fn shortened(text: &str) -> &str {
+    text.char_indices().nth(64).map_or(text, |(end, _)| &text[..end])
 }
 
 fn list_tools(params: &Map<String, Value>) -> Result<Method, Fault> {
@@ -278,7 +301,7 @@ pub(super) fn supported_revisions() -> Vec<&'static str> {
 
 fn unsupported(version: &str) -> Fault {
     Fault::new(UNSUPPORTED_VERSION, "Unsupported protocol version")
-        .with_data(json!({"supported": supported_revisions(), "requested": version}))
+        .with_data(json!({"supported": supported_revisions(), "requested": shortened(version)}))
 }
 
 fn must_repeat(headers: &HeaderMap, shown: &str, name: &'static str, body: &str) -> Result<(), Fault> {

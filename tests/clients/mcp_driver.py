@@ -18,7 +18,15 @@ def dump(result):
 @asynccontextmanager
 async def connect(url, key, mode):
     headers = {"Authorization": f"Bearer {key}"}
-    if version("mcp").startswith("1."):
+    if version("mcp") in ("1.9.4", "1.10.1"):
+        from mcp import ClientSession
+        from mcp.client.streamable_http import streamablehttp_client
+
+        async with streamablehttp_client(url, headers=headers) as (reader, writer, _):
+            async with ClientSession(reader, writer) as session:
+                begun = await session.initialize()
+                yield session, begun.protocolVersion
+    elif version("mcp").startswith("1."):
         import httpx
         from mcp import ClientSession
         from mcp.client.streamable_http import streamable_http_client

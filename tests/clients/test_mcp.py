@@ -1,4 +1,4 @@
-"""The official Python MCP clients, both major versions, unchanged, against the running service."""
+"""The official Python and TypeScript MCP clients, old and new, unchanged, against the running service."""
 
 import base64
 import json
@@ -9,9 +9,10 @@ import unicodedata
 
 import pytest
 
-from conftest import ROOT
+from conftest import NODE, ROOT
 
 DRIVER = ROOT / "tests/clients/mcp_driver.py"
+NODE_DRIVER = ROOT / "tests/clients/mcp_driver.mjs"
 LIST = "envloop_trial_artifacts_list"
 READ = "envloop_trial_artifact_read"
 PLOTS = "plot-training-loss__Qm7RtZ2"
@@ -25,7 +26,11 @@ class Client:
     """A client in its own process."""
 
     def __init__(self, demo, venv, mode, key=None):
-        command = [ROOT / "target" / venv / "bin/python", DRIVER, demo.url + "/v1/mcp", key or demo.keys["read_only"], mode]
+        if venv == "npm":
+            command = [NODE, NODE_DRIVER, ROOT / "target/npm/node_modules"]
+        else:
+            command = [ROOT / "target" / venv / "bin/python", DRIVER]
+        command += [demo.url + "/v1/mcp", key or demo.keys["read_only"], mode]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
@@ -69,8 +74,13 @@ class Client:
         ("venv", "auto", "2.3.0", "2026-07-28"),
         ("venv", "legacy", "2.3.0", "2025-11-25"),
         ("venv-mcp1", "-", "1.30.0", "2025-11-25"),
+        ("venv-mcp1-10", "-", "1.10.1", "2025-06-18"),
+        ("venv-mcp1-9", "-", "1.9.4", "2025-03-26"),
+        ("npm", "sdk", "1.32.2", "2025-11-25"),
+        ("npm", "default", "2.4.0", "2025-11-25"),
+        ("npm", "auto", "2.4.0", "2026-07-28"),
     ],
-    ids=["mcp2-modern", "mcp2-legacy", "mcp1"],
+    ids=lambda param: f"{param[0]}-{param[2]}-{param[3]}",
 )
 def client(request, demo):
     venv, mode, version, protocol = request.param
@@ -205,7 +215,7 @@ def test_refusals_are_texts_for_the_model(client):
         assert result["isError"] and only_text(result["content"]).startswith(begins)
 
 
-@pytest.mark.parametrize(("venv", "mode"), [("venv", "auto"), ("venv-mcp1", "-")])
+@pytest.mark.parametrize(("venv", "mode"), [("venv", "auto"), ("venv-mcp1", "-"), ("npm", "sdk")])
 def test_a_wrong_key_is_turned_away(demo, venv, mode):
     client = Client(demo, venv, mode, key="epk_" + "0" * 64)
     try:

@@ -2,6 +2,7 @@
 
 #![allow(unreachable_pub, reason = "the modules of one test binary share their items")]
 
+mod agents;
 mod content;
 mod crash;
 mod faults;

@@ -67,11 +67,41 @@ fn what_is_no_message_is_refused() {
 }
 
 #[test]
+fn an_id_comes_back_as_it_was_sent() {
+    let exact = 9_007_199_254_740_992_i64;
+    for id in [
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(exact),
+        json!(-exact),
+        json!(""),
+        json!("1"),
+        json!("\u{0}\u{e9}\u{1f600}\"\\"),
+        json!("x".repeat(MAX_ID_BYTES)),
+    ] {
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        let Ok(Message::Request(request)) = parse(&[], &body) else { panic!("{id} is legal") };
+        let answer = Reply::once(Map::new()).into_json(&request, &json!({}));
+        assert_eq!(answer.to_string(), json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
+    }
+    for id in [json!(null), json!(true), json!([1]), json!({}), json!(exact + 2), json!("x".repeat(MAX_ID_BYTES + 1))] {
+        assert_eq!(fault(&[], &json!({"jsonrpc": "2.0", "id": id, "method": "ping"})), (400, INVALID_REQUEST), "{id}");
+    }
+    for (id, code) in [("12345678901234567890123", INVALID_REQUEST), ("1e999", PARSE_ERROR), ("01", PARSE_ERROR)] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        assert_eq!(read(&HeaderMap::new(), body.as_bytes()).expect_err(id).code, code, "{id}");
+    }
+}
+
+#[test]
 fn notifications_want_no_answer() {
     for method in ["notifications/initialized", "notifications/cancelled", "what/ever"] {
         let body = json!({"jsonrpc": "2.0", "method": method});
         assert_eq!(parse(&[], &body), Ok(Message::Notification));
-        assert_eq!(parse(&[MODERN], &body), Ok(Message::Notification));
+        assert_eq!(parse(&[MODERN, ("mcp-method", method)], &body), Ok(Message::Notification));
+        assert_eq!(fault(&[MODERN], &body), (400, HEADER_MISMATCH));
+        assert_eq!(fault(&[MODERN, ("mcp-method", "ping")], &body), (400, HEADER_MISMATCH));
         assert_eq!(fault(&[(VERSION_HEADER, "1999-01-01")], &body), (400, UNSUPPORTED_VERSION));
     }
 }

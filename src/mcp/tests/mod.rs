@@ -1,5 +1,11 @@
 //! The front against a store in memory and a real ledger, without a network.
 
+mod answers;
+mod bytes;
+mod golden;
 mod http_rules;
+mod limits;
+mod near;
 mod read_tool;
+mod wire;
 mod world;

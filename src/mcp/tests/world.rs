@@ -1,10 +1,10 @@
 //! A front, a store that counts, a ledger, and two keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use axum::Router;
@@ -24,6 +24,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{Allowance, Embedded, Ledger, Policy, ResetZone, Rules, SystemClock, Usage};
 use crate::listing::Listing;
+use crate::mcp::calls::Calls;
 use crate::mcp::gate::Gate;
 use crate::mcp::tools::Services;
 use crate::mcp::{Front, router};
@@ -47,6 +48,11 @@ pub(super) struct World {
 impl World {
     /// A trial `t` with these artifacts, in a project with this allowance.
     pub(super) fn new(allowance: u64, artifacts: &[(&str, &[u8])]) -> Self {
+        Self::with_calls(allowance, artifacts, Calls::new(4, Duration::from_secs(45)))
+    }
+
+    /// The same, with these bounds on calls.
+    pub(super) fn with_calls(allowance: u64, artifacts: &[(&str, &[u8])], calls: Calls) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let policy = Policy { rules: Rules::default(), allowance: Allowance::Bytes(allowance), zone: ResetZone::UTC };
         let ledger = Arc::new(Embedded::open(dir.path().join("ledger.db"), policy, SystemClock).expect("a ledger"));
@@ -68,7 +74,12 @@ impl World {
                 verdicts: Verdicts::default(),
                 base_url: "https://files.example.com".into(),
             },
-            gate: Gate::new(Url::parse("https://files.example.com").ok().as_ref(), &[], &[]),
+            gate: Gate::new(
+                Url::parse("https://files.example.com").ok().as_ref(),
+                &["proxy.internal".into()],
+                &["https://app.example.com".into()],
+            ),
+            calls,
             max_body_bytes: 1024,
         };
         Self { router: router(front), store, ledger, tracker, _dir: dir }
@@ -151,6 +162,12 @@ pub(super) struct Memory {
     pub(super) handed_out: AtomicU64,
     /// So many opens find that the object has just changed.
     pub(super) changes: AtomicU64,
+    /// How often it was asked for a page of names.
+    pub(super) listings: AtomicU64,
+    /// Opening never ends.
+    pub(super) stuck: AtomicBool,
+    /// Opening panics.
+    pub(super) panics: AtomicBool,
 }
 
 impl Memory {
@@ -173,6 +190,7 @@ impl Store for Memory {
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
+        self.listings.fetch_add(1, Ordering::SeqCst);
         let objects = self.objects.lock().expect("no panic");
         let mut keys =
             objects.keys().filter(|key| key.starts_with(prefix) && after.is_none_or(|after| key.as_str() > after));
@@ -182,11 +200,22 @@ impl Store for Memory {
         Ok(Page { objects: page, next, skipped: 0 })
     }
 
-    async fn folders(&self, _: &str, _: Option<&str>, _: usize) -> Result<Folders, StoreError> {
-        Ok(Folders::default())
+    async fn folders(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Folders, StoreError> {
+        self.listings.fetch_add(1, Ordering::SeqCst);
+        let objects = self.objects.lock().expect("no panic");
+        let names: BTreeSet<_> = objects.keys().filter_map(|key| key.strip_prefix(prefix)?.split_once('/')).collect();
+        let names: BTreeSet<_> = names.into_iter().map(|(name, _)| name.to_owned()).collect();
+        let mut names = names.into_iter().filter(|name| after.is_none_or(|after| name.as_str() > after));
+        let page: Vec<_> = names.by_ref().take(limit).collect();
+        let next = names.next().and_then(|_| page.last().cloned());
+        Ok(Folders { names: page, next })
     }
 
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
+        assert!(!self.panics.load(Ordering::SeqCst), "as a test wants it");
+        if self.stuck.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         assert!(range.start < range.end && range.end <= of.size, "a range that may be asked for");
         let changing = self.changes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         if changing.is_ok() {

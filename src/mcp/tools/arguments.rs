@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::artifact::{ArtifactName, InvalidId, TrialId};
 use crate::error::{Error, Kind, Result};
+use crate::listing::checked_prefix;
 
 /// How much of a wrong value is repeated, in characters.
 const SHOWN: usize = 80;
@@ -51,6 +52,18 @@ impl Arguments {
         }
     }
 
+    /// The beginning of an artifact's name, if given.
+    pub(super) fn prefix(&mut self) -> Result<Option<String>> {
+        let prefix = self.text("prefix")?;
+        match &prefix {
+            Some(given) if checked_prefix(given).is_err() => {
+                let allowed = "the beginning of an artifact name: no empty, '.' or '..' segment, no control character";
+                Err(wrong(Kind::InvalidName, "prefix", &Value::from(given.as_str()), allowed))
+            }
+            _ => Ok(prefix),
+        }
+    }
+
     /// A whole number of this range, if given. `kind` is the error outside of it.
     pub(super) fn whole(&mut self, argument: &str, allowed: RangeInclusive<i64>, kind: Kind) -> Result<Option<i64>> {
         let given = match self.0.remove(argument) {
@@ -68,21 +81,19 @@ impl Arguments {
             }
         }
     }
+}
 
-    /// Refuses what is left over.
-    pub(super) fn finish(self, known: &str) -> Result<()> {
-        match self.0.keys().next() {
-            None => Ok(()),
-            Some(unknown) => Err(Error::new(
-                Kind::InvalidRequest,
-                format!("{} is no argument of this tool; it has {known}.", shown(&Value::from(unknown.as_str()))),
-            )),
-        }
-    }
+/// Refuses arguments that the tool does not have.
+pub(super) fn check_known(given: &Map<String, Value>, properties: &Map<String, Value>) -> Result<()> {
+    let Some(unknown) = given.keys().find(|argument| !properties.contains_key(*argument)) else { return Ok(()) };
+    let known: Vec<_> = properties.keys().map(String::as_str).collect();
+    let given = shown(&Value::from(unknown.as_str()));
+    let message = format!("{given} is no argument of this tool; it has {}.", known.join(", "));
+    Err(Error::new(Kind::InvalidRequest, message))
 }
 
 /// The number, also where a client writes it with a fraction of zero.
-fn integer(value: &Value) -> Option<i64> {
+pub(super) fn integer(value: &Value) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     #[allow(clippy::cast_possible_truncation, reason = "checked to be a whole number that an i64 holds")]
     let exact = |float: f64| (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64);
@@ -166,9 +177,10 @@ mod tests {
 
     #[test]
     fn what_no_tool_knows_is_refused() {
-        let mut given = arguments(json!({"name": "a", "path": "b"}));
-        given.artifact().expect("fine");
-        let error = given.finish("trial_id, name").expect_err("refused");
-        assert_eq!(error.message(), "\"path\" is no argument of this tool; it has trial_id, name.");
+        let object = |value: Value| value.as_object().cloned().expect("an object");
+        let known = object(json!({"name": {}, "trial_id": {}}));
+        check_known(&object(json!({"name": "a"})), &known).expect("fine");
+        let error = check_known(&object(json!({"name": "a", "path": "b"})), &known).expect_err("refused");
+        assert_eq!(error.message(), "\"path\" is no argument of this tool; it has name, trial_id.");
     }
 }

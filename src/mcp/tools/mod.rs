@@ -7,15 +7,17 @@
 mod arguments;
 mod artifact_read;
 mod artifacts_list;
+mod suggest;
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use self::arguments::Arguments;
+use self::arguments::{Arguments, check_known};
 use super::content;
-use crate::access::{Capability, Principal};
+use crate::access::{Capability, Principal, Viewer};
+use crate::artifact::{ArtifactName, TrialId, text};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::Refusal;
 use crate::listing::Listing;
@@ -53,6 +55,14 @@ pub(super) struct Tool {
     input: fn() -> Value,
     /// Hints for particular clients.
     meta: fn() -> Option<Value>,
+    /// Arguments of a typical call, in JSON: for the description, and to fill what a call lacks.
+    example: &'static str,
+    /// Arguments of which a call has exactly one, the usual one first.
+    exactly_one: &'static [&'static str],
+    /// What agents call arguments that have another name here.
+    aliases: &'static [(&'static str, &'static str)],
+    /// Whether an argument's value obeys the rules that its schema does not say.
+    accepts: fn(&str, &Value) -> bool,
     run: for<'a> fn(&'a Services, Caller<'a>, Arguments) -> BoxFuture<'a, Result<Value>>,
 }
 
@@ -69,7 +79,9 @@ impl Tool {
         let mut described = json!({
             "name": self.name,
             "title": self.title,
-            "description": format!("{} Needs a key with {}.", self.description, needs.join(" and ")),
+            "description": format!(
+                "{} Example: {}. Needs a key with {}.", self.description, self.example, needs.join(" and ")
+            ),
             "inputSchema": (self.input)(),
             "annotations": {
                 "title": self.title,
@@ -88,18 +100,39 @@ impl Tool {
     /// Runs the tool. Refusals and failures are results too.
     pub(super) async fn call(&self, services: &Services, caller: Caller<'_>, arguments: Map<String, Value>) -> Value {
         let request_id = caller.request_id;
-        match (self.run)(services, caller, Arguments::new(arguments)).await {
-            Ok(result) => result,
-            Err(error) => {
-                if error.kind() == &Kind::InternalError {
-                    tracing::error!(%request_id, tool = self.name, ?error, "a tool failed");
-                } else {
-                    tracing::debug!(%request_id, tool = self.name, ?error, "a tool refused");
-                }
-                content::error(&refusal_text(&error, request_id))
-            }
+        let input = (self.input)();
+        let known = input["properties"].as_object().map_or(Ok(()), |known| check_known(&arguments, known));
+        let outcome = match known {
+            Ok(()) => (self.run)(services, caller, Arguments::new(arguments.clone())).await,
+            Err(error) => Err(error),
+        };
+        let error = match outcome {
+            Ok(result) => return result,
+            Err(error) => error,
+        };
+        if error.kind() == &Kind::InternalError {
+            tracing::error!(%request_id, tool = self.name, ?error, "a tool failed");
+        } else {
+            tracing::debug!(%request_id, tool = self.name, ?error, "a tool refused");
+        }
+        let wrong_arguments =
+            matches!(error.kind(), Kind::InvalidRequest | Kind::InvalidLimit | Kind::InvalidName | Kind::InvalidCursor);
+        let instead = wrong_arguments.then(|| suggest::nearest_call(self, &arguments)).flatten();
+        match instead {
+            Some(call) => content::error(&format!("{}\nNearest valid call: {call}", refusal_text(&error, request_id))),
+            None => refusal(&error, request_id),
         }
     }
+}
+
+/// The names of all tools.
+pub(super) fn names() -> [&'static str; TOOLS.len()] {
+    TOOLS.map(|tool| tool.name)
+}
+
+/// A result that tells the agent of an error.
+pub(super) fn refusal(error: &Error, request_id: &RequestId) -> Value {
+    content::error(&refusal_text(error, request_id))
 }
 
 /// All tools, described.
@@ -110,12 +143,51 @@ pub(super) fn list() -> Value {
 /// What an agent reads of an error: the code first, then what to do, then what programs may use.
 fn refusal_text(error: &Error, request_id: &RequestId) -> String {
     let more = match error.kind() {
-        Kind::ArtifactNotFound => format!(" Call {} for it.", artifacts_list::TOOL.name),
         Kind::DownloadQuotaExceeded(refusal) => format!("\n{}", quota_line(&refusal.reply)),
         Kind::InternalError | Kind::StoreUnavailable | Kind::QuotaUnavailable => format!("\nrequest_id={request_id}"),
         _ => String::new(),
     };
     format!("{}: {}{more}", error.kind().code(), error.message())
+}
+
+/// What `error` says, with the nearest names that do exist. `near` says what they are.
+fn with_names(error: &Error, near: &str, names: &[String], otherwise: &str) -> Error {
+    let offer =
+        if names.is_empty() { otherwise.to_owned() } else { format!("{near} {}. {otherwise}", names.join(", ")) };
+    Error::new(error.kind().clone(), format!("{} {offer}", error.message()))
+}
+
+/// The error of a trial or artifact that is not there, with what may have been meant. A look-up
+/// that fails leaves the error as it was: it is the answer all the same.
+async fn explained(
+    error: Error,
+    services: &Services,
+    who: &Viewer,
+    trial: &TrialId,
+    artifact: Option<&ArtifactName>,
+) -> Error {
+    let quoted = |name: &str| format!("\"{}\"", text::visible(name));
+    match (error.kind(), artifact) {
+        (Kind::TrialNotFound, _) => match services.listing.trials_near(who, trial).await {
+            Ok(ids) => {
+                let ids: Vec<_> = ids.iter().map(|id| quoted(id.as_str())).collect();
+                let error = Error::new(Kind::TrialNotFound, format!("This project has no trial \"{trial}\"."));
+                with_names(&error, "Nearest ids:", &ids, "Check the id with whoever gave it.")
+            }
+            Err(_) => error,
+        },
+        (Kind::ArtifactNotFound, Some(name)) => match services.listing.artifacts_near(who, trial, name).await {
+            Ok(names) => {
+                let names: Vec<_> = names.iter().map(|name| quoted(name.as_str())).collect();
+                let message = format!("Trial \"{trial}\" has no artifact {}.", quoted(name.as_str()));
+                let error = Error::new(Kind::ArtifactNotFound, message);
+                let all = format!("{} lists all.", artifacts_list::TOOL.name);
+                with_names(&error, "Nearest names:", &names, &all)
+            }
+            Err(_) => error,
+        },
+        _ => error,
+    }
 }
 
 fn quota_line(refusal: &Refusal) -> String {
@@ -163,6 +235,8 @@ mod tests {
             assert_eq!(tool["annotations"]["idempotentHint"], true);
             assert_eq!(tool["annotations"]["openWorldHint"], false);
             assert!(tool.get("outputSchema").is_none(), "clients would drop the content");
+            let words = tool["description"].as_str().expect("a description").split_whitespace().count();
+            assert!(words <= 160, "{name}: every conversation pays for {words} words");
             let schema = &tool["inputSchema"];
             assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)));
             for (argument, property) in schema["properties"].as_object().expect("properties") {
@@ -199,8 +273,6 @@ mod tests {
             "DOWNLOAD_QUOTA_EXCEEDED: No room.\nreason=busy limit_bytes=100 used_bytes=10 reserved_bytes=80 \
              requested_bytes=20 retry_after_seconds=2 resets_at=2026-12-01T00:00:00Z"
         );
-        let missing = refusal_text(&Error::new(Kind::ArtifactNotFound, "None."), &id);
-        assert_eq!(missing, "ARTIFACT_NOT_FOUND: None. Call envloop_trial_artifacts_list for it.");
         let internal = refusal_text(&Error::internal("secret cause"), &id);
         assert!(internal.starts_with("INTERNAL_ERROR: ") && internal.ends_with(id.as_str()));
         assert!(!internal.contains("secret"));
