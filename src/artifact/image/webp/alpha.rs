@@ -6,7 +6,7 @@ use super::{Size, vp8l};
 use crate::artifact::image::Reason;
 
 /// Walks through an `ALPH` chunk for an image of `size`.
-pub(super) fn check(chunk: &Chunk, size: Size, effort: &mut Effort) -> Result<(), Reason> {
+pub(super) fn check(chunk: &Chunk<'_>, size: Size, effort: &mut Effort) -> Result<(), Reason> {
     let Some(head) = chunk.payload.bytes.first() else {
         return Err(Reason::truncated(chunk.payload.end()));
     };

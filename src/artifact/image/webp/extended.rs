@@ -14,7 +14,7 @@ const ANIMATED: u8 = 0x02;
 const RESERVED: u8 = 0xc1;
 
 /// Walks through the file behind a `VP8X` chunk.
-pub(super) fn check(header: &Chunk, rest: &mut Chunks) -> Result<Sound, Reason> {
+pub(super) fn check(header: &Chunk<'_>, rest: &mut Chunks<'_>) -> Result<Sound, Reason> {
     let [flags, _, _, _, sides @ ..] = header.payload.bytes else {
         return Err(Reason::truncated(header.payload.end()));
     };
@@ -31,7 +31,7 @@ pub(super) fn check(header: &Chunk, rest: &mut Chunks) -> Result<Sound, Reason> 
 }
 
 /// One picture that fills the canvas.
-fn still(rest: &mut Chunks, canvas: Size) -> Result<u32, Reason> {
+fn still(rest: &mut Chunks<'_>, canvas: Size) -> Result<u32, Reason> {
     let mut found = false;
     let end = rest.end();
     while let Some(chunk) = rest.next()? {
@@ -54,7 +54,7 @@ fn still(rest: &mut Chunks, canvas: Size) -> Result<u32, Reason> {
 }
 
 /// Frames on the canvas, after an `ANIM` chunk.
-fn animation(rest: &mut Chunks, canvas: Size) -> Result<u32, Reason> {
+fn animation(rest: &mut Chunks<'_>, canvas: Size) -> Result<u32, Reason> {
     let mut begun = false;
     let mut budget = Budget::default();
     let mut effort = Effort::default();
@@ -76,7 +76,7 @@ fn animation(rest: &mut Chunks, canvas: Size) -> Result<u32, Reason> {
 }
 
 /// One frame: where it lies, then a picture of that size.
-fn frame(chunk: &Chunk, canvas: Size, budget: &mut Budget, effort: &mut Effort) -> Result<(), Reason> {
+fn frame(chunk: &Chunk<'_>, canvas: Size, budget: &mut Budget, effort: &mut Effort) -> Result<(), Reason> {
     let Some([x0, x1, x2, y0, y1, y2, w0, w1, w2, h0, h1, h2, ..]) = chunk.payload.bytes.first_chunk::<16>() else {
         return Err(Reason::truncated(chunk.payload.end()));
     };
@@ -87,7 +87,7 @@ fn frame(chunk: &Chunk, canvas: Size, budget: &mut Budget, effort: &mut Effort) 
         return Err(chunk.refuse("frame outside the canvas:"));
     }
     budget.spend(size.width, size.height, canvas.pixels())?;
-    let inner: Span = chunk.payload.from(16);
+    let inner: Span<'_> = chunk.payload.from(16);
     let mut rest = Chunks::new(inner);
     let picture = match rest.next()? {
         Some(first) if Picture::begins(first.name) => Picture::take(first, &mut rest)?,

@@ -19,7 +19,7 @@ pub(super) struct Tag {
 }
 
 impl Tag {
-    pub(super) fn read(frame: Span) -> Result<Self, Reason> {
+    pub(super) fn read(frame: Span<'_>) -> Result<Self, Reason> {
         let Some([a, b, c, start @ .., w0, w1, h0, h1]) = frame.bytes.first_chunk::<BYTES>() else {
             return Err(Reason::truncated(frame.end()));
         };
@@ -59,7 +59,7 @@ pub(super) struct Frame {
 
 impl Frame {
     /// Reads the header in the first partition, which begins at `at`.
-    pub(super) fn read(bools: &mut Bools, at: usize) -> Result<Self, Reason> {
+    pub(super) fn read(bools: &mut Bools<'_>, at: usize) -> Result<Self, Reason> {
         // The other colour space is reserved (section 9.2).
         if bools.flag() {
             return Err(Reason::corrupt("VP8 colour space that does not exist", at));
@@ -96,7 +96,7 @@ impl Frame {
 }
 
 /// Reads update_segmentation (section 9.3): the tree's probabilities if there is a map.
-fn segmentation(bools: &mut Bools) -> Option<[u8; 3]> {
+fn segmentation(bools: &mut Bools<'_>) -> Option<[u8; 3]> {
     let map = bools.flag();
     if bools.flag() {
         bools.flag(); // absolute values or differences

@@ -18,13 +18,13 @@ use super::{Size, Span};
 use crate::artifact::image::Reason;
 
 /// The size that the frame's header names.
-pub(super) fn size(frame: Span) -> Result<Size, Reason> {
+pub(super) fn size(frame: Span<'_>) -> Result<Size, Reason> {
     let tag = Tag::read(frame)?;
     Ok(Size { width: tag.width, height: tag.height })
 }
 
 /// Walks through the whole frame.
-pub(super) fn check(frame: Span, effort: &mut Effort) -> Result<(), Reason> {
+pub(super) fn check(frame: Span<'_>, effort: &mut Effort) -> Result<(), Reason> {
     let tag = Tag::read(frame)?;
     let body = frame.from(header::BYTES);
     let first = body.upto(tag.first_partition).ok_or(Reason::truncated(frame.end()))?;
@@ -75,7 +75,7 @@ pub(super) fn check(frame: Span, effort: &mut Effort) -> Result<(), Reason> {
 
 /// Splits what follows the first partition: the sizes of all partitions but the last, three bytes
 /// each, then the partitions (section 9.5). The last takes the rest, which cannot be nothing.
-fn token_partitions(body: Span, count: usize) -> Result<Vec<Span>, Reason> {
+fn token_partitions(body: Span<'_>, count: usize) -> Result<Vec<Span<'_>>, Reason> {
     let sizes = body.upto(3 * (count - 1)).ok_or(Reason::truncated(body.end()))?;
     let mut rest = body.from(sizes.bytes.len());
     let mut partitions = Vec::with_capacity(count);

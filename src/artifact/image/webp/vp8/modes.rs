@@ -28,7 +28,7 @@ impl Neighbours {
 
     /// Reads the luma and chroma modes of the macroblock in `column`; true if its luma is predicted
     /// as one block of 16x16, and so has a Y2 block.
-    pub(super) fn read(&mut self, bools: &mut Bools, column: usize) -> bool {
+    pub(super) fn read(&mut self, bools: &mut Bools<'_>, column: usize) -> bool {
         let above = &mut self.above[column];
         // kf_ymode_tree (section 11.2): B_PRED, then DC or V, then H or TM.
         let whole = bools.read(145);
@@ -58,7 +58,7 @@ impl Neighbours {
 }
 
 /// Reads the mode of a 4x4 block: bmode_tree of section 11.2.
-fn submode(bools: &mut Bools, probs: &[u8; 9]) -> u8 {
+fn submode(bools: &mut Bools<'_>, probs: &[u8; 9]) -> u8 {
     if !bools.read(probs[0]) {
         B_DC
     } else if !bools.read(probs[1]) {

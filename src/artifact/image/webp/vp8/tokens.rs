@@ -37,7 +37,13 @@ impl Edge {
 }
 
 /// Passes over the coefficients of a macroblock.
-pub(super) fn skip_macroblock(bools: &mut Bools, probs: &TokenProbs, has_y2: bool, above: &mut Edge, left: &mut Edge) {
+pub(super) fn skip_macroblock(
+    bools: &mut Bools<'_>,
+    probs: &TokenProbs,
+    has_y2: bool,
+    above: &mut Edge,
+    left: &mut Edge,
+) {
     let (plane, first) = if has_y2 {
         let context = usize::from(above.y2) + usize::from(left.y2);
         let some = skip_block(bools, &probs[Y2], context, 0);
@@ -65,7 +71,7 @@ pub(super) fn skip_macroblock(bools: &mut Bools, probs: &TokenProbs, has_y2: boo
 }
 
 /// Passes over one block; whether it had any token before its end.
-fn skip_block(bools: &mut Bools, probs: &[[[u8; 11]; 3]; 8], context: usize, first: usize) -> bool {
+fn skip_block(bools: &mut Bools<'_>, probs: &[[[u8; 11]; 3]; 8], context: usize, first: usize) -> bool {
     // A copy, so that it stays in registers.
     let mut local = *bools;
     let some = skip_tokens(&mut local, probs, context, first);
@@ -75,7 +81,7 @@ fn skip_block(bools: &mut Bools, probs: &[[[u8; 11]; 3]; 8], context: usize, fir
 
 /// Passes over the tokens of one block.
 #[inline]
-fn skip_tokens(bools: &mut Bools, probs: &[[[u8; 11]; 3]; 8], context: usize, first: usize) -> bool {
+fn skip_tokens(bools: &mut Bools<'_>, probs: &[[[u8; 11]; 3]; 8], context: usize, first: usize) -> bool {
     let mut position = first;
     let mut node = &probs[usize::from(BANDS[position & 15])][context];
     // The tree of section 13.2, walked from DCT_EOB; no end of block follows a zero.
@@ -106,7 +112,7 @@ fn skip_tokens(bools: &mut Bools, probs: &[[[u8; 11]; 3]; 8], context: usize, fi
 
 /// Passes over the rest of a value of 2 or more, without its sign.
 #[inline]
-fn skip_large(bools: &mut Bools, node: &[u8; 11]) {
+fn skip_large(bools: &mut Bools<'_>, node: &[u8; 11]) {
     if !bools.read(node[3]) {
         if bools.read(node[4]) {
             bools.skip(node[5]);

@@ -34,7 +34,7 @@ pub(super) struct Tables {
 impl Tables {
     /// Reads a symbol; [`LONGEST`] bits must be loaded.
     #[inline]
-    pub(super) fn symbol(&self, code: Code, bits: &mut Bits) -> u32 {
+    pub(super) fn symbol(&self, code: Code, bits: &mut Bits<'_>) -> u32 {
         let index = bits.peek() & code.mask;
         let entry = u32::from(self.entries[(code.base + index) as usize]);
         let length = entry & 15;
@@ -67,7 +67,7 @@ pub(super) struct Lengths {
 
 impl Lengths {
     /// Reads the code of an alphabet of at most 2328 symbols.
-    pub(super) fn read(&mut self, bits: &mut Bits, alphabet: u16, effort: &mut Effort) -> Result<(), Reason> {
+    pub(super) fn read(&mut self, bits: &mut Bits<'_>, alphabet: u16, effort: &mut Effort) -> Result<(), Reason> {
         self.symbols.clear();
         if bits.flag() {
             self.read_simple(bits, alphabet)?;
@@ -80,7 +80,7 @@ impl Lengths {
     }
 
     /// One or two symbols (section 6.2.1, "simple code length code").
-    fn read_simple(&mut self, bits: &mut Bits, alphabet: u16) -> Result<(), Reason> {
+    fn read_simple(&mut self, bits: &mut Bits<'_>, alphabet: u16) -> Result<(), Reason> {
         let two = bits.flag();
         let wide = bits.flag();
         let widths = [if wide { 8 } else { 1 }, 8];
@@ -101,7 +101,7 @@ impl Lengths {
     }
 
     /// Lengths written in a code of their own (section 6.2.1, "normal code length code").
-    fn read_normal(&mut self, bits: &mut Bits, alphabet: u16) -> Result<(), Reason> {
+    fn read_normal(&mut self, bits: &mut Bits<'_>, alphabet: u16) -> Result<(), Reason> {
         let mut lengths = [0; 19];
         let count = 4 + bits.read(4) as usize;
         for place in &ORDER[..count] {
@@ -267,7 +267,7 @@ impl Canonical {
 
 /// Refuses a code that has no symbol, or leaves out or uses twice some sequence of bits. One symbol
 /// alone takes no bits, whatever its length.
-fn check_complete(symbols: &[(u16, u8)], bits: &Bits) -> Result<(), Reason> {
+fn check_complete(symbols: &[(u16, u8)], bits: &Bits<'_>) -> Result<(), Reason> {
     let sum: u32 = symbols.iter().map(|(_, length)| 1 << (LONGEST - usize::from(*length))).sum();
     if symbols.len() == 1 || sum == 1 << LONGEST {
         return Ok(());
@@ -277,7 +277,7 @@ fn check_complete(symbols: &[(u16, u8)], bits: &Bits) -> Result<(), Reason> {
 }
 
 /// The code of code lengths, by the next seven bits: the symbol, and how many bits it takes.
-fn length_table(lengths: &[u8; 19], bits: &Bits) -> Result<[(u8, u8); 128], Reason> {
+fn length_table(lengths: &[u8; 19], bits: &Bits<'_>) -> Result<[(u8, u8); 128], Reason> {
     let mut table = [(0, 0); 128];
     let mut symbols = [(0, 0); 19];
     let mut count = 0;

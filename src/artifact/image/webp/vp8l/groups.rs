@@ -30,7 +30,7 @@ pub(super) struct Group {
 impl Group {
     /// Reads the codes of a group.
     pub(super) fn read(
-        bits: &mut Bits,
+        bits: &mut Bits<'_>,
         cache: u32,
         width: u32,
         lengths: &mut Lengths,
@@ -64,7 +64,12 @@ impl Group {
     }
 
     /// Reads the codes of a group that no pixel uses.
-    pub(super) fn skip(bits: &mut Bits, cache: u32, lengths: &mut Lengths, effort: &mut Effort) -> Result<(), Reason> {
+    pub(super) fn skip(
+        bits: &mut Bits<'_>,
+        cache: u32,
+        lengths: &mut Lengths,
+        effort: &mut Effort,
+    ) -> Result<(), Reason> {
         let mut alphabets = [green_alphabet(cache), 256, 256, 256, 40].into_iter();
         alphabets.try_for_each(|alphabet| lengths.read(bits, alphabet, effort))
     }

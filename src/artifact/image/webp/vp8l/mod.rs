@@ -34,7 +34,7 @@ const NEAR: [(i8, u8); 120] = [
 ];
 
 /// The size that the header names.
-pub(super) fn size(chunk: Span) -> Result<Size, Reason> {
+pub(super) fn size(chunk: Span<'_>) -> Result<Size, Reason> {
     let Some([signature, a, b, c, d]) = chunk.bytes.first_chunk::<HEADER>() else {
         return Err(Reason::truncated(chunk.end()));
     };
@@ -49,19 +49,19 @@ pub(super) fn size(chunk: Span) -> Result<Size, Reason> {
 }
 
 /// Walks through a whole image with its header.
-pub(super) fn check(chunk: Span, effort: &mut Effort) -> Result<(), Reason> {
+pub(super) fn check(chunk: Span<'_>, effort: &mut Effort) -> Result<(), Reason> {
     let size = size(chunk)?;
     check_stream(chunk.from(HEADER), size, effort)
 }
 
 /// Walks through an image without a header: transforms, codes, pixels (section 7.3).
-pub(super) fn check_stream(stream: Span, size: Size, effort: &mut Effort) -> Result<(), Reason> {
+pub(super) fn check_stream(stream: Span<'_>, size: Size, effort: &mut Effort) -> Result<(), Reason> {
     let mut bits = Bits::new(stream);
     // What goes wrong with bits from behind the end goes wrong because of the end.
     skip_stream(&mut bits, size, effort).map_err(|why| bits.check().err().unwrap_or(why))
 }
 
-fn skip_stream(bits: &mut Bits, size: Size, effort: &mut Effort) -> Result<(), Reason> {
+fn skip_stream(bits: &mut Bits<'_>, size: Size, effort: &mut Effort) -> Result<(), Reason> {
     let width = skip_transforms(bits, size, effort)?;
     let size = Size { width, ..size };
     let cache = cache_bits(bits)?;
@@ -91,7 +91,7 @@ fn skip_stream(bits: &mut Bits, size: Size, effort: &mut Effort) -> Result<(), R
 }
 
 /// Reads past the transforms (section 4); the width of the image that is left.
-fn skip_transforms(bits: &mut Bits, size: Size, effort: &mut Effort) -> Result<u32, Reason> {
+fn skip_transforms(bits: &mut Bits<'_>, size: Size, effort: &mut Effort) -> Result<u32, Reason> {
     let mut seen = [false; 4];
     let mut width = size.width;
     while bits.flag() {
@@ -130,7 +130,7 @@ const fn tiled(size: Size, bits: u32) -> Size {
 }
 
 /// Passes over an image that has but one group of codes.
-fn skip_image(bits: &mut Bits, size: Size, effort: &mut Effort) -> Result<(), Reason> {
+fn skip_image(bits: &mut Bits<'_>, size: Size, effort: &mut Effort) -> Result<(), Reason> {
     let cache = cache_bits(bits)?;
     let mut tables = Tables::default();
     let group = Group::read(bits, cache, size.width, &mut Lengths::default(), &mut tables, effort)?;
@@ -138,7 +138,7 @@ fn skip_image(bits: &mut Bits, size: Size, effort: &mut Effort) -> Result<(), Re
 }
 
 /// Reads an image that has but one group of codes.
-fn read_image(bits: &mut Bits, size: Size, effort: &mut Effort) -> Result<Vec<u32>, Reason> {
+fn read_image(bits: &mut Bits<'_>, size: Size, effort: &mut Effort) -> Result<Vec<u32>, Reason> {
     let cache = cache_bits(bits)?;
     let mut tables = Tables::default();
     let group = Group::read(bits, cache, size.width, &mut Lengths::default(), &mut tables, effort)?;
@@ -146,7 +146,7 @@ fn read_image(bits: &mut Bits, size: Size, effort: &mut Effort) -> Result<Vec<u3
 }
 
 /// Logarithm of the colour cache's size (section 5.2.3); 0 if there is none.
-fn cache_bits(bits: &mut Bits) -> Result<u32, Reason> {
+fn cache_bits(bits: &mut Bits<'_>) -> Result<u32, Reason> {
     if !bits.flag() {
         return Ok(0);
     }
@@ -158,7 +158,7 @@ fn cache_bits(bits: &mut Bits) -> Result<u32, Reason> {
 
 /// Reads the extra bits of a length or distance (section 5.2.2, LZ77 prefix coding).
 #[inline]
-fn prefixed(bits: &mut Bits, symbol: u32) -> u32 {
+fn prefixed(bits: &mut Bits<'_>, symbol: u32) -> u32 {
     if symbol < 4 {
         return symbol + 1;
     }

@@ -35,7 +35,7 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Passes over all pixels.
-    pub(super) fn skip(&self, bits: &mut Bits, effort: &mut Effort) -> Result<(), Reason> {
+    pub(super) fn skip(&self, bits: &mut Bits<'_>, effort: &mut Effort) -> Result<(), Reason> {
         match self.tiles {
             Some(tiles) => self.skip_tiled(bits, tiles, effort)?,
             None => {
@@ -53,7 +53,7 @@ impl Reader<'_> {
         self.size.width as usize * self.size.height as usize
     }
 
-    fn skip_tiled(&self, bits: &mut Bits, tiles: &Tiles, effort: &mut Effort) -> Result<(), Reason> {
+    fn skip_tiled(&self, bits: &mut Bits<'_>, tiles: &Tiles, effort: &mut Effort) -> Result<(), Reason> {
         let (width, height) = (self.size.width as usize, self.size.height as usize);
         let across = width.div_ceil(1 << tiles.bits);
         // A copy may end in the middle of a later row.
@@ -92,7 +92,7 @@ impl Reader<'_> {
 
     /// Passes over the pixels from `at` to `end`, and those of the last copy; where that is.
     #[inline]
-    fn skip_run(&self, bits: &mut Bits, group: &Group, mut at: usize, end: usize) -> Result<usize, Reason> {
+    fn skip_run(&self, bits: &mut Bits<'_>, group: &Group, mut at: usize, end: usize) -> Result<usize, Reason> {
         let (tables, total) = (self.tables, self.total());
         if group.stride != 0 {
             // Every symbol is the same and takes no bits: as many as begin in the run.
@@ -129,7 +129,7 @@ impl Reader<'_> {
 
 /// Reads the rest of a copy: its length, and how far back it begins.
 #[inline]
-fn copy(bits: &mut Bits, tables: &Tables, group: &Group, symbol: u32, width: u32) -> (usize, usize) {
+fn copy(bits: &mut Bits<'_>, tables: &Tables, group: &Group, symbol: u32, width: u32) -> (usize, usize) {
     let length = prefixed(bits, symbol - COLOURS);
     bits.fill();
     let symbol = tables.symbol(group.distance, bits);
@@ -139,7 +139,7 @@ fn copy(bits: &mut Bits, tables: &Tables, group: &Group, symbol: u32, width: u32
 
 /// Reads the pixels of an image that is read with one group.
 pub(super) fn read(
-    bits: &mut Bits,
+    bits: &mut Bits<'_>,
     size: Size,
     tables: &Tables,
     group: &Group,
@@ -190,6 +190,6 @@ pub(super) fn read(
 }
 
 /// A copy from before the first pixel, or past the last.
-fn outside(bits: &Bits) -> Reason {
+fn outside(bits: &Bits<'_>) -> Reason {
     Reason::corrupt("VP8L copy outside the image", bits.position())
 }
