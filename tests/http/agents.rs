@@ -10,6 +10,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::{Value, json};
 
+use super::probe::Fault;
 use super::service::{Options, Service};
 
 const FILES: &[(&str, &str, &[u8])] = &[("t1", "agent/trial.log", b"first\nlast\n")];
@@ -87,6 +88,15 @@ async fn limits_come_from_the_settings() {
     let long = format!("{PING}{}", " ".repeat(1024));
     let answer = request.header("content-type", "application/json").body(long).send().await.expect("an answer");
     assert_eq!(answer.status(), 413);
-    let answer = service.post_mcp(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
-    assert_eq!(answer.status(), 200);
+
+    service.store.set(Fault::StallAfter(0));
+    let read = || service.tool("envloop_trial_artifact_read", json!({"trial_id": "t1", "name": "agent/trial.log"}));
+    let (one, other) = tokio::join!(read(), read());
+    let mut codes: Vec<_> = [&one, &other].map(|result| result["content"][0]["text"].as_str().expect("text")).into();
+    codes.sort_unstable();
+    assert!(codes[0].starts_with("STORE_UNAVAILABLE: The call was given up after 1 s"), "{codes:?}");
+    assert!(codes[1].starts_with("TOO_MANY_REQUESTS: This key has 1 calls running"), "{codes:?}");
+    service.store.set(Fault::None);
+    assert_eq!(read().await["isError"], false);
+    assert_eq!(service.settled().await, 11, "what was given up costs nothing");
 }
