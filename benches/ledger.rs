@@ -47,11 +47,7 @@ async fn read(ledger: &dyn Ledger, project: &ProjectId, not_after: LedgerTime) -
 }
 
 /// Lets so many callers do `work` at once, each again and again; answers how often it was done.
-async fn round<F>(
-    callers: usize,
-    lasts: Duration,
-    work: impl Fn(usize) -> F + Clone + Send + 'static,
-) -> f64
+async fn round<F>(callers: usize, lasts: Duration, work: impl Fn(usize) -> F + Clone + Send + 'static) -> f64
 where
     F: Future<Output = Duration> + Send + 'static,
 {

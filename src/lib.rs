@@ -19,7 +19,7 @@
 //!                                     └──► catalog ◄───┴───► ledger ◄──┘
 //!                                             │                │
 //!                                             ▼                ▼
-//!                                           store      embedded (SQLite)           adapters
+//!                                           store      embedded (SQLite), Redis    adapters
 //!                              S3, GCS, Azure, memory, directory
 //! ```
 //!
@@ -50,7 +50,7 @@
 //! # What depends on what
 //!
 //! [`artifact`], [`ledger::state`], [`ledger::day`] and [`cursor`] are pure: no I/O, no clock, no
-//! async. Adapters ([`store::local`], [`store::object`], [`ledger::embedded`]) know the core and
+//! async. Adapters ([`store::local`], [`store::object`], [`ledger::embedded`], [`ledger::redis`]) know the core and
 //! their own library. Use cases ([`listing`], [`read`], [`quota`]) know the core and the traits
 //! [`Store`](store::Store) and [`Ledger`](ledger::Ledger). Fronts know use cases, never an adapter
 //! and never each other. Only [`server`] wires.
