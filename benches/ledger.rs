@@ -26,6 +26,7 @@ async fn read(ledger: &Embedded, project: &ProjectId) -> Duration {
         trial: TrialId::parse("hello-world__aB3xYz9").unwrap(),
         artifact: ArtifactName::parse("verifier/test-stdout.txt").unwrap(),
         request_id: "0193c5a2-7b1e-7c3d-9f00-5d1e2f3a4b5c".to_owned(),
+        link_id: None,
     };
     let now = ledger.now().await.unwrap();
     let (id, project) = (ReservationId::new(), project.clone());

@@ -106,6 +106,10 @@ impl Desk {
                     return Err(quota_exceeded(At { now, reply: refusal }));
                 }
                 Admission::Stale => asked.answered(),
+                Admission::LinkRevoked => {
+                    asked.answered();
+                    return Err(Error::new(Kind::LinkRevoked, "This link was revoked; ask for a new one."));
+                }
                 // Neither can answer an id that was never used; whatever it is, it is released.
                 Admission::Settled | Admission::Expired | Admission::Again => break,
             }

@@ -75,6 +75,7 @@ impl Reads {
             trial: found.trial().clone(),
             artifact: found.name().clone(),
             request_id: request_id.to_owned(),
+            link_id: None,
         };
         let (held, standing) = self.desk.admit(&found.project().id, found.stat().size, context).await?;
         let catalog = Arc::clone(&self.catalog);
