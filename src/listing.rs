@@ -179,7 +179,7 @@ fn limit(asked: Option<u64>) -> Result<usize> {
 
 /// A prefix is plain text, so its last segment may be anything a name begins with; the segments
 /// before it are whole and obey the rules of names.
-fn checked_prefix(prefix: &str) -> Result<&str> {
+pub(crate) fn checked_prefix(prefix: &str) -> Result<&str> {
     let (folders, last) = prefix.rsplit_once('/').map_or((None, prefix), |(folders, last)| (Some(folders), last));
     let sound = prefix.len() <= MAX_NAME_BYTES
         && folders.is_none_or(|folders| ArtifactName::parse(folders).is_ok())

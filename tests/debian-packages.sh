@@ -16,6 +16,10 @@ need python3 python3 --version
 need python3-venv python3 -c 'import ensurepip, venv'
 need nodejs node --version
 need npm npm --version
+need wget wget --version
+need unzip unzip -v
+need p7zip-full 7z --help
+need libarchive-tools bsdtar --version
 
 if ((${#missing[@]})); then
     if [[ $(id -u) -eq 0 ]]; then

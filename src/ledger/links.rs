@@ -43,6 +43,13 @@ impl serde::Serialize for LinkId {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for LinkId {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("no link id"))
+    }
+}
+
 /// A link as it is recorded until it expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {

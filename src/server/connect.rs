@@ -49,10 +49,11 @@ pub enum ConnectError {
 pub async fn connect(config: &Config) -> Result<(Adapters, Arc<WatchedKeys>), ConnectError> {
     let located = crate::store::open(&config.store.url, Limits::default())?;
     let layout = config.layout(&located.prefix)?;
+    let signing = config.signing_keys()?;
     let ledger = ledger(config)?;
     let keys = Arc::new(WatchedKeys::open(&config.access.keys_file).await?);
     let access = Arc::clone(&keys);
-    Ok((Adapters { store: located.store, layout, ledger, access }, keys))
+    Ok((Adapters { store: located.store, layout, ledger, access, signing }, keys))
 }
 
 fn ledger(config: &Config) -> Result<Arc<dyn Ledger>, ConnectError> {

@@ -1,67 +1,19 @@
 //! The process killed in mid-download: nothing is under-counted, the lease expires, the books
 //! balance.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use artifactd::access::Preset;
-use serde_json::Value;
 use tempfile::TempDir;
 
+use super::process::Process;
 use super::raw;
 use super::service::{PROJECT, make_key};
 
 const SIZE: u64 = 256 << 20;
 const CREDIT: u64 = 1 << 20;
-
-struct Process {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Process {
-    /// Starts the binary and waits until it says where it listens.
-    fn start(config: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_artifactd"))
-            .args(["serve", "--config"])
-            .arg(config)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let lines = BufReader::new(child.stderr.take().expect("piped"));
-        let mut lines = lines.lines().map(|line| line.expect("text"));
-        let line = lines.find(|line| line.contains("\"listening\"")).expect("it listens");
-        let line: Value = serde_json::from_str(&line).expect("a log line");
-        let address = line["address"].as_str().expect("address").parse().expect("address");
-        // The pipe is read on, so that the process never waits for its log.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address }
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().expect("SIGKILL");
-        self.child.wait().expect("it is gone");
-    }
-
-    fn json(&self, path: &str, key: &str) -> Value {
-        let mut stream = TcpStream::connect(self.address).expect("it listens");
-        stream.write_all(&raw::request("GET", path, key, "")).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
-        serde_json::from_str(body).expect("JSON")
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 fn a_killed_process_under_counts_nothing() {
