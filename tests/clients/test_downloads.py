@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+import time
+import urllib.parse
 import urllib.request
 import zipfile
 
@@ -35,11 +37,17 @@ def served(start_demo, tmp_path_factory):
         path.write_bytes(data)
     demo = start_demo(store=store)
     demo.trial = trial
+    deadline = time.monotonic() + 10
+    # A young file has a weak validator, by which no download is resumed.
+    while demo.get("/v1/trials/t__1/artifacts/large.bin/content", headers={"Range": "bytes=0-0"})[1]["ETag"].startswith("W/"):
+        assert time.monotonic() < deadline, "the validator stays weak"
+        time.sleep(0.1)
     return demo
 
 
 def url(demo, name):
-    return f"{demo.url}/v1/trials/t__1/artifacts/{name.replace('~', '~0').replace('/', '~1')}/content"
+    artifact_id = name.replace("~", "~0").replace("/", "~1")
+    return f"{demo.url}/v1/trials/t__1/artifacts/{urllib.parse.quote(artifact_id, safe='')}/content"
 
 
 def link(demo, name, seconds=60):
