@@ -10,7 +10,7 @@ TOOLS := $(VENVS:=/.installed) target/npm/.installed
 
 .PHONY: help
 help: ## What can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: demo
 demo: ## Serve a sample project and print lines to paste (ARGS='--store DIR' for one's own trials)
@@ -31,6 +31,9 @@ lint: ## Formatting, lints, documentation; licences too where cargo-deny is inst
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
 	@if command -v cargo-deny > /dev/null; then cargo deny --locked check; \
 	else echo 'cargo-deny is not installed: licences and sources were not checked'; fi
+
+.PHONY: e2e
+e2e: e2e-downloads
 
 .PHONY: e2e-downloads
 e2e-downloads: tools ## Downloads by aria2, Node and a headless Chromium
