@@ -153,7 +153,8 @@ pub struct Limits {
     /// A client that takes nothing for so long is cut, s; 1 to 3600, default 60.
     pub stall_seconds: u64,
     /// A client that, while the service waits for it, takes less than so many bytes a second over
-    /// `stall_seconds` is cut too; 0 to 1 MiB, default 1 KiB.
+    /// `stall_seconds` is cut too; 0 to 1 MiB, default 4 KiB. Much less does not work: it must take a
+    /// chunk of up to 256 KiB within `stall_seconds`.
     pub least_rate: ByteSize,
     /// Open reads of one project; 1 to 1,000,000, default 1024.
     pub project_streams: usize,
@@ -381,7 +382,7 @@ impl Default for Limits {
             mcp_body_bytes: size(256 << 10),
             archive_entries: 100_000,
             stall_seconds: 60,
-            least_rate: size(1 << 10),
+            least_rate: size(4 << 10),
             project_streams: Caps::default().project,
             streams: Caps::default().process,
             admission_seconds: 2,
