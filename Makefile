@@ -10,7 +10,7 @@ TOOLS := $(VENVS:=/.installed) target/npm/.installed
 
 .PHONY: help
 help: ## What can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: demo
 demo: ## Serve a sample project and print lines to paste (ARGS='--store DIR' for one's own trials)
@@ -37,9 +37,20 @@ lint: ## Formatting, lints, documentation; licences too where cargo-deny is inst
 	@if command -v cargo-deny > /dev/null; then cargo deny --locked check; \
 	else echo 'cargo-deny is not installed: licences and sources were not checked'; fi
 
+.PHONY: e2e
+e2e: e2e-downloads
+
+.PHONY: e2e-downloads
+e2e-downloads: tools ## Downloads by aria2, Node and a headless Chromium
+	tests/debian-packages.sh e2e
+	cargo build --locked
+	target/venv/bin/python -m pytest tests/e2e/downloads $(ARGS)
+
 .PHONY: bench
-bench: target/venv/.installed ## Throughput of whole downloads, latency of windows, on this machine
+bench: target/venv/.installed ## Throughput of whole downloads (beside nginx), latency of windows, on this machine
+	tests/debian-packages.sh bench
 	cargo build --locked --release
+	target/venv/bin/python benches/downloads.py target/release/artifactd
 	target/venv/bin/python benches/reads.py target/release/artifactd
 
 .PHONY: tools

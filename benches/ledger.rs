@@ -28,6 +28,7 @@ async fn read(ledger: &dyn Ledger, project: &ProjectId, not_after: LedgerTime) -
         trial: TrialId::parse("hello-world__aB3xYz9").unwrap(),
         artifact: ArtifactName::parse("verifier/test-stdout.txt").unwrap(),
         request_id: "0193c5a2-7b1e-7c3d-9f00-5d1e2f3a4b5c".to_owned(),
+        link_id: None,
     };
     let (id, project) = (ReservationId::new(), project.clone());
     let call = Reserve { project: project.clone(), id, size: SIZE, not_after, context: context.clone() };

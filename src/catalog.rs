@@ -133,6 +133,26 @@ impl Catalog {
         debug_assert_eq!(held.size(), found.stat.size, "what is read is what was reserved");
         self.store.open(&found.key, &found.stat, range).await.map_err(refuse)
     }
+
+    /// Opens the many artifacts that one reservation covers.
+    #[must_use]
+    pub fn opener(&self, _held: &Reservation) -> Opener {
+        Opener(Arc::clone(&self.store))
+    }
+}
+
+/// Opens, under one reservation, artifacts that a listing showed. Cheap to clone.
+#[derive(Clone)]
+pub struct Opener(Arc<dyn Store>);
+
+impl Opener {
+    /// Opens the whole of one artifact below `base`, in the version `of`, which is not empty.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub async fn open(&self, base: &Prefix, name: &ArtifactName, of: &Stat) -> Result<Opened, StoreError> {
+        self.0.open(base.narrowed(name.as_str()).as_str(), of, 0..of.size).await
+    }
 }
 
 /// A place in the store that a [`Viewer`] may look into.

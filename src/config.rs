@@ -14,7 +14,8 @@ use crate::artifact::ProjectId;
 use crate::artifact::key::Layout;
 use crate::bytesize::ByteSize;
 use crate::ledger::{Allowance, Policy, ResetZone, Rules, redis};
-use crate::read::Timing;
+use crate::link::SigningKeys;
+use crate::read::{Caps, Timing};
 
 /// The prefix of settings in the environment.
 pub const ENVIRONMENT_PREFIX: &str = "ARTIFACTD_";
@@ -26,8 +27,8 @@ pub struct Config {
     /// Where to listen. Default `127.0.0.1:8080`; port 0 takes a free one.
     #[serde(default = "listen")]
     pub listen: SocketAddr,
-    /// How clients reach the service, such as `https://artifacts.example.com`. Its host is allowed
-    /// in the `Host` header of MCP requests.
+    /// How clients reach the service, such as `https://artifacts.example.com`: what links begin with.
+    /// Its host is allowed in the `Host` header of MCP requests.
     #[serde(default)]
     pub public_url: Option<url::Url>,
     /// Where the artifacts are.
@@ -39,6 +40,9 @@ pub struct Config {
     pub quota: QuotaConfig,
     /// Who may ask.
     pub access: AccessConfig,
+    /// Signed links; without keys there are none.
+    #[serde(default)]
+    pub links: LinksConfig,
     /// Which names the service answers to.
     #[serde(default)]
     pub http: HttpConfig,
@@ -119,6 +123,27 @@ pub struct AccessConfig {
     pub keys_file: PathBuf,
 }
 
+/// `[links]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinksConfig {
+    /// The signing keys, at most 8: the first signs, links signed by any of them are good. To
+    /// rotate, put a new one first and take the old one out when its last links have expired.
+    /// Links also need `public_url`.
+    pub keys: Vec<LinkKey>,
+}
+
+/// One of `[links] keys`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkKey {
+    /// Its name in tokens: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    pub id: String,
+    /// The file with its secret: at least 32 bytes, such as `head -c 32 /dev/urandom | base64` makes.
+    /// Line breaks at its end do not count.
+    pub secret_file: PathBuf,
+}
+
 /// `[http]`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -148,8 +173,19 @@ pub struct Limits {
     pub mcp_call_seconds: u64,
     /// Calls of MCP tools that one key may have running; 1 to 10,000, default 16.
     pub mcp_calls_per_key: usize,
+    /// Files in one archive; 1 to 1,000,000, default 100,000. Each takes some 300 bytes of memory while
+    /// the archive is read.
+    pub archive_entries: usize,
     /// A client that takes nothing for so long is cut, s; 1 to 3600, default 60.
     pub stall_seconds: u64,
+    /// A client that, while the service waits for it, takes less than so many bytes a second over
+    /// `stall_seconds` is cut too; 0 to 1 MiB, default 4 KiB. Much less does not work: it must take a
+    /// chunk of up to 256 KiB within `stall_seconds`.
+    pub least_rate: ByteSize,
+    /// Open reads of one project; 1 to 1,000,000, default 1024.
+    pub project_streams: usize,
+    /// Open reads of all projects; 1 to 1,000,000, default 4096.
+    pub streams: usize,
     /// How long a request waits for its admission by the ledger, s; 1 to 60, default 2.
     pub admission_seconds: u64,
     /// How long running answers may go on when the service stops, s; 0 to 3600, default 30.
@@ -241,7 +277,11 @@ impl Config {
             ("limits.mcp_body_bytes", limits.mcp_body_bytes.bytes(), 1 << 10, 16 << 20),
             ("limits.mcp_call_seconds", limits.mcp_call_seconds, 1, 600),
             ("limits.mcp_calls_per_key", limits.mcp_calls_per_key as u64, 1, 10_000),
+            ("limits.archive_entries", limits.archive_entries as u64, 1, 1_000_000),
             ("limits.stall_seconds", limits.stall_seconds, 1, 3600),
+            ("limits.least_rate", limits.least_rate.bytes(), 0, 1 << 20),
+            ("limits.project_streams", limits.project_streams as u64, 1, 1_000_000),
+            ("limits.streams", limits.streams as u64, 1, 1_000_000),
             ("limits.admission_seconds", limits.admission_seconds, 1, 60),
             ("limits.drain_seconds", limits.drain_seconds, 0, 3600),
         ] {
@@ -323,6 +363,31 @@ impl Config {
         }
     }
 
+    /// The signing keys of links, if there are any.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a secret cannot be read, or a key breaks a rule.
+    pub fn signing_keys(&self) -> Result<Option<SigningKeys>, ConfigError> {
+        if self.links.keys.is_empty() {
+            return Ok(None);
+        }
+        let read = |key: &LinkKey| {
+            let path = key.secret_file.clone();
+            let mut secret = std::fs::read(&path).map_err(|source| ConfigError::Read { path, source })?;
+            let end = secret.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n'));
+            secret.truncate(end.map_or(0, |last| last + 1));
+            Ok((key.id.clone(), secret))
+        };
+        let keys = self.links.keys.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        SigningKeys::new(keys).map(Some).map_err(|error| ConfigError::Invalid(format!("links.keys: {error}")))
+    }
+
+    /// How many reads may be open at once.
+    #[must_use]
+    pub const fn caps(&self) -> Caps {
+        Caps { project: self.limits.project_streams, process: self.limits.streams }
+    }
+
     /// How long reads wait for what.
     #[must_use]
     pub fn timing(&self) -> Timing {
@@ -400,7 +465,11 @@ impl Default for Limits {
             mcp_body_bytes: size(256 << 10),
             mcp_call_seconds: 45,
             mcp_calls_per_key: 16,
+            archive_entries: 100_000,
             stall_seconds: 60,
+            least_rate: size(4 << 10),
+            project_streams: Caps::default().project,
+            streams: Caps::default().process,
             admission_seconds: 2,
             drain_seconds: 30,
         }

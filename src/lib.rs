@@ -49,13 +49,15 @@
 //!
 //! # What depends on what
 //!
-//! [`artifact`], [`ledger::state`], [`ledger::day`] and [`cursor`] are pure: no I/O, no clock, no
-//! async. Adapters ([`store::local`], [`store::object`], [`ledger::embedded`], [`ledger::redis`]) know the core and
-//! their own library. Use cases ([`listing`], [`read`], [`quota`]) know the core and the traits
+//! [`archive::layout`], [`artifact`], [`link`], [`ledger::state`], [`ledger::day`] and [`cursor`] are
+//! pure: no I/O, no clock, no async. Adapters ([`store::local`], [`store::object`],
+//! [`ledger::embedded`], [`ledger::redis`]) know the core and their own library. Use cases
+//! ([`listing`], [`read`], [`archive`], [`links`], [`quota`]) know the core and the traits
 //! [`Store`](store::Store) and [`Ledger`](ledger::Ledger). Fronts know use cases, never an adapter
 //! and never each other. Only [`server`] wires.
 
 pub mod access;
+pub mod archive;
 pub mod artifact;
 pub mod bytesize;
 pub mod catalog;
@@ -66,6 +68,8 @@ pub mod demo;
 pub mod error;
 pub mod http;
 pub mod ledger;
+pub mod link;
+pub mod links;
 pub mod listing;
 pub mod mcp;
 pub mod quota;

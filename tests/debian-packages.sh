@@ -1,5 +1,6 @@
 #!/bin/bash
-# Installs the Debian packages that the build and the tests need, as far as they are missing.
+# Installs the Debian packages that the build and the tests need, as far as they are missing; with the
+# argument e2e or bench, also what those need.
 set -euo pipefail
 
 missing=()
@@ -18,6 +19,21 @@ need nodejs node --version
 need npm npm --version
 need openssl openssl version
 need redis-server redis-server --version
+need wget wget --version
+need unzip unzip -v
+need p7zip-full 7z --help
+need libarchive-tools bsdtar --version
+
+case ${1:-} in
+    e2e)
+        need aria2 aria2c --version
+        need chromium chromium --version
+        ;;
+    bench)
+        need nginx-light test -x /usr/sbin/nginx
+        need wrk command -v wrk
+        ;;
+esac
 
 if ((${#missing[@]})); then
     if [[ $(id -u) -eq 0 ]]; then

@@ -19,4 +19,13 @@ pub trait Authenticator: Send + Sync + 'static {
     /// `UNAUTHENTICATED`, `PROJECT_ACCESS_DENIED`, `INVALID_REQUEST`; `INTERNAL_ERROR` while keys
     /// cannot be checked at all.
     async fn authenticate(&self, credentials: &Credentials) -> crate::error::Result<Principal>;
+
+    /// The principal that the key of this id is in `project` now, without the key itself: what a
+    /// link may do is what the key that issued it may still do.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED` if there is no such key, or it is disabled or expired;
+    /// `PROJECT_ACCESS_DENIED` if it does not speak for the project; otherwise as
+    /// [`authenticate`](Self::authenticate).
+    async fn still(&self, key_id: &str, project: &crate::artifact::Project) -> crate::error::Result<Principal>;
 }

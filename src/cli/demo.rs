@@ -1,6 +1,7 @@
 //! `artifactd demo`: one command to a service that can be tried.
 
 use std::fs::{self, DirBuilder};
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -9,12 +10,12 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 
 use super::{Failure, answer, note, run_service};
-use crate::access::keys::KeyFile;
+use crate::access::keys::{KeyFile, Secret};
 use crate::artifact::{ArtifactName, Project, ProjectId, TrialId, WorkspaceId};
 use crate::bytesize::parse_allowance;
 use crate::config::Config;
 use crate::demo::{BEST_EXAMPLE, DemoKeys, Paste, example, trials, write_sample};
-use crate::server::{self, ConnectError};
+use crate::server;
 use crate::telemetry;
 
 const WORKSPACE: &str = "default";
@@ -70,30 +71,31 @@ pub(super) fn run(options: Options) -> Result<(), Failure> {
 }
 
 async fn serve(plan: DemoPlan) -> Result<(), Failure> {
-    let config = Config::load(Some(&plan.config), [])?;
+    let mut config = Config::load(Some(&plan.config), [])?;
     telemetry::start(&config.log)?;
-    // A reader who has left (a script that took its line) is no reason to stop.
-    let ready = |address| announce(&plan, address).unwrap_or_else(|error| note(&format!("demo: {error}")));
-    server::run(config, ready).await.map_err(|error| match error {
-        ConnectError::Listen { .. } => {
-            format!("{error}; choose another address, such as --listen 127.0.0.1:0 for any free port").into()
-        }
-        error => Failure::from(error),
-    })
-}
-
-fn announce(plan: &DemoPlan, mut address: SocketAddr) -> Result<(), Failure> {
+    let listener = server::listen(config.listen)
+        .await
+        .map_err(|error| format!("{error}; choose another address, such as --listen 127.0.0.1:0 for any free port"))?;
+    let mut address = listener.local_addr()?;
     // Listening on every address is no address to call.
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
     }
     let url = format!("http://{address}");
+    // Links begin with it.
+    config.public_url = Some(url.parse()?);
+    // A reader who has left (a script that took its line) is no reason to stop.
+    let ready = |_| announce(&plan, &url).unwrap_or_else(|error| note(&format!("demo: {error}")));
+    server::run_on(listener, config, ready).await.map_err(Failure::from)
+}
+
+fn announce(plan: &DemoPlan, url: &str) -> Result<(), Failure> {
     if plan.json {
         let line = serde_json::json!({"url": url, "project": PROJECT, "keys": plan.keys, "trials": plan.trials});
         return answer(&format!("{line}\n"));
     }
     let (trial, name) = &plan.example;
-    let paste = Paste { url: &url, keys: &plan.keys, trial, name: name.as_ref() };
+    let paste = Paste { url, keys: &plan.keys, trial, name: name.as_ref() };
     let trials = plan.trials.len();
     let lines = paste.lines();
     answer(&format!(
@@ -126,7 +128,8 @@ fn prepare(options: Options) -> Result<DemoPlan, Failure> {
     let keys_file = dir.join("keys.toml");
     let keys = DemoKeys::keep(&KeyFile::new(&keys_file), &dir.join("demo-keys.json"), &project, Timestamp::now())?;
     let config = dir.join("config.toml");
-    fs::write(&config, settings(&options, &root, &keys_file, &dir.join("ledger.db"))?)?;
+    keep_link_key(&dir.join("link.key"))?;
+    fs::write(&config, settings(&options, &root, &dir)?)?;
     let example = worth_showing(&root, &trials).ok_or("there is no trial")?;
     Ok(DemoPlan { config, keys, trials, example, json: options.json, _temporary: temporary })
 }
@@ -169,19 +172,34 @@ fn named(path: &Path, error: &std::io::Error) -> Failure {
     format!("{}: {error}", path.display()).into()
 }
 
+/// Makes the key that signs links, unless an earlier run did: links outlive a restart.
+fn keep_link_key(path: &Path) -> std::io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // For its owner alone (mode 0600).
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    writeln!(new, "{}", Secret::generate()?.expose())?;
+    new.persist(path)?;
+    Ok(())
+}
+
 /// The settings file, as `artifactd serve --config` reads it.
-fn settings(options: &Options, root: &Path, keys_file: &Path, ledger: &Path) -> Result<String, Failure> {
+fn settings(options: &Options, root: &Path, dir: &Path) -> Result<String, Failure> {
     let store = url::Url::from_file_path(root).map_err(|()| format!("{} has no URL", root.display()))?;
     let text = |path: &Path| path.to_str().map(str::to_owned).ok_or_else(|| format!("{} is not UTF-8", path.display()));
     let table = |pairs: &[(&str, &str)]| {
         toml::Value::Table(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect())
     };
+    let link_key = table(&[("id", "demo"), ("secret_file", &text(&dir.join("link.key"))?)]);
     let settings = [
         ("listen", options.listen.to_string().into()),
         ("store", table(&[("url", store.as_str()), ("layout", "{trial}/"), ("single_project", PROJECT)])),
-        ("ledger", table(&[("url", &format!("embedded://{}", text(ledger)?))])),
+        ("ledger", table(&[("url", &format!("embedded://{}", text(&dir.join("ledger.db"))?))])),
         ("quota", table(&[("daily_bytes", &options.daily_bytes)])),
-        ("access", table(&[("keys_file", &text(keys_file)?)])),
+        ("access", table(&[("keys_file", &text(&dir.join("keys.toml"))?)])),
+        ("links", toml::Value::Table([("keys".to_owned(), toml::Value::Array(vec![link_key]))].into_iter().collect())),
         ("log", table(&[("filter", "warn")])),
     ];
     let settings: toml::Table = settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -217,9 +235,12 @@ mod tests {
         assert_eq!(url.to_file_path(), Ok(store.canonicalize().expect("there")));
         assert_eq!(config.store.single_project.as_ref().map(ProjectId::as_str), Some(PROJECT));
         assert!(config.layout("").is_ok());
+        assert!(config.signing_keys().expect("a secret").is_some());
+        let link_key = fs::read(dir.path().join("link.key")).expect("written");
         assert_eq!(config.access.keys_file, dir.path().canonicalize().expect("there").join("keys.toml"));
         let again = prepare(options(dir.path(), Some(&store))).expect("prepared");
         assert_eq!(again.keys, plan.keys);
+        assert_eq!(fs::read(dir.path().join("link.key")).expect("kept"), link_key);
     }
 
     #[test]

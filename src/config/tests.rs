@@ -93,6 +93,26 @@ fn a_start_without_settings_says_where_they_come_from() {
 }
 
 #[test]
+fn signing_keys_come_from_files() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let secret = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("written");
+        format!("{{ id = \"{name}\", secret_file = \"{}\" }}", dir.path().join(name).display())
+    };
+    let (new, old) = (secret("new", &"n".repeat(32)), secret("old", &format!("{}\r\n", "o".repeat(32))));
+    let short = secret("short", &format!("{}\n", "s".repeat(31)));
+    let missing = "{ id = \"m\", secret_file = \"/nowhere/m\" }";
+    let keys = |keys: &str| {
+        let config = load(&format!("{LEAST}\n[links]\nkeys = [{keys}]"), &[]).expect("settings");
+        config.signing_keys().map(|keys| format!("{keys:?}")).map_err(|error| error.to_string())
+    };
+    assert_eq!(keys(""), Ok("None".into()));
+    assert_eq!(keys(&format!("{new}, {old}")), Ok("Some([\"new\", \"old\"])".into()));
+    assert!(keys(&short).expect_err("refused").contains("links.keys: the secret of the signing key short has"));
+    assert!(keys(missing).expect_err("refused").contains("/nowhere/m"));
+}
+
+#[test]
 fn the_layout_follows_single_project() {
     let alone = LEAST.replace("[ledger]", "single_project = \"p\"\n[ledger]");
     assert!(load(&alone, &[]).expect("valid").layout("").is_ok());

@@ -46,6 +46,10 @@ impl Paste<'_> {
             let id = name.artifact_id();
             let id = utf8_percent_encode(&id, SEGMENT);
             section("One file", format!("curl {auth} '{url}/v1/trials/{trial}/artifacts/{id}/content'"));
+            section(
+                "A link to it that needs no key, for 15 minutes",
+                format!("curl -X POST {auth} '{url}/v1/trials/{trial}/artifacts/{id}/links'"),
+            );
         }
         section(
             "The same with el (pip install envloop-cli==1.7.0)",

@@ -3,12 +3,15 @@
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequestParts, Path, Query};
 use http::request::Parts;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::headers::Disposition;
 use super::problem::Problem;
 use crate::access::Principal;
 use crate::artifact::{ArtifactName, InvalidId, TrialId};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Result};
+use crate::listing::ListQuery;
 use crate::request::RequestId;
 
 /// Everything below authentication has one: the middleware put it there.
@@ -71,6 +74,38 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(params)) => Ok(Self(params)),
             Err(rejection) => Err(bad_query(&rejection)),
+        }
+    }
+}
+
+/// The parameters of a listing, as text: what is wrong with them is said by the listing.
+#[derive(Deserialize)]
+pub(super) struct ListParams {
+    limit: Option<String>,
+    cursor: Option<String>,
+    prefix: Option<String>,
+}
+
+impl ListParams {
+    pub(super) fn into_query(self) -> ListQuery {
+        // What is no number is out of bounds.
+        let limit = self.limit.map(|limit| limit.parse().unwrap_or(0));
+        ListQuery { limit, cursor: self.cursor, prefix: self.prefix }
+    }
+}
+
+/// What a download may ask for beside its bytes.
+#[derive(Deserialize)]
+pub(super) struct ContentParams {
+    disposition: Option<String>,
+}
+
+impl ContentParams {
+    pub(super) fn disposition(&self) -> Result<Disposition> {
+        match self.disposition.as_deref() {
+            None | Some("attachment") => Ok(Disposition::Attachment),
+            Some("inline") => Ok(Disposition::Inline),
+            Some(_) => Err(Error::new(Kind::InvalidRequest, "disposition is attachment or inline.")),
         }
     }
 }

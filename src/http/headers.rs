@@ -42,11 +42,21 @@ pub(super) fn of_content(name: &ArtifactName, stat: &Stat, disposition: Disposit
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CONTENT_DISPOSITION, value(&content_disposition(name.file_name(), inline)));
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    add_policies(&mut headers);
+    headers
+}
+
+/// `Content-Disposition` of a file to be saved under this name.
+pub(super) fn attachment(file_name: &str) -> HeaderValue {
+    value(&content_disposition(file_name, false))
+}
+
+/// What a browser may do with bytes that an evaluated run wrote: nothing.
+pub(super) fn add_policies(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers
 }
 
 /// What RFC 8187 §3.2.1 lets stand as it is (`attr-char`).

@@ -1,21 +1,24 @@
 //! The HTTP front: people and scripts.
 //!
 //! ```text
-//! request id ─► access log ─► panics ─► draining? ─┬─► health
-//!                                                  ├─► authentication ─► trials, artifacts, quota, me
+//! request id ─► access log ─► panics ─► draining? ─┬─► health, signed links
+//!                                                  ├─► authentication ─► trials, artifacts, links, quota, me
 //!                                                  └─► every other path: a JSON 404
 //! ```
 //!
 //! [`router`] is the front, [`around`] the layers that stand around every front. Errors travel as
 //! problems and get their body outermost, where the request's id is known.
 
+mod archive;
 mod artifacts;
 mod body;
 mod conditional;
+mod content;
 mod extract;
 mod headers;
 mod health;
 mod identity;
+mod links;
 mod log;
 mod problem;
 mod quota;
@@ -32,7 +35,9 @@ use http::{HeaderValue, Version};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Authenticator;
+use crate::archive::Archives;
 use crate::error::{Error, Kind};
+use crate::links::Links;
 use crate::listing::Listing;
 use crate::quota::Quota;
 use crate::read::Reads;
@@ -48,6 +53,10 @@ pub struct Front {
     pub listing: Arc<Listing>,
     /// The bytes of it.
     pub reads: Arc<Reads>,
+    /// Many of them as one file.
+    pub archives: Arc<Archives>,
+    /// Links to them.
+    pub links: Arc<Links>,
     /// What they cost.
     pub quota: Arc<Quota>,
     /// Cancelled when the service begins to stop.
@@ -58,6 +67,8 @@ pub struct Front {
 pub fn router(front: Arc<Front>) -> Router {
     let authenticated = Router::new()
         .merge(artifacts::routes())
+        .merge(archive::routes())
+        .merge(links::routes())
         .merge(quota::routes())
         .merge(identity::routes())
         .route_layer(from_fn_with_state(Arc::clone(&front), authenticate))
@@ -65,6 +76,7 @@ pub fn router(front: Arc<Front>) -> Router {
     Router::new()
         .merge(authenticated)
         .merge(health::routes())
+        .merge(links::public_routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(front)

@@ -141,6 +141,7 @@ fn entry(entry: &Entry) -> Value {
             line["trial_id"] = json!(context.trial);
             line["artifact"] = json!(context.artifact);
             line["request_id"] = json!(context.request_id);
+            line["link_id"] = json!(context.link_id);
         }
         Subject::RolledUp { .. } => {}
         Subject::Adjustment { reason, .. } => line["reason"] = json!(reason),

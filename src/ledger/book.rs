@@ -4,8 +4,8 @@
 //! them atomic: after an error, everything that the transition wrote is undone.
 
 use super::{
-    AuditFilter, Channel, Context, Day, Entry, LedgerTime, Outcome, Override, RefusalReason, ReservationId,
-    Verification,
+    AuditFilter, Channel, Context, Day, Entry, LedgerTime, Link, LinkId, Outcome, Override, RefusalReason,
+    ReservationId, Verification,
 };
 use crate::artifact::ProjectId;
 
@@ -82,6 +82,15 @@ pub struct Refused {
     pub resets_at: LedgerTime,
     /// From when on it is worth asking again.
     pub retry_at: Option<LedgerTime>,
+}
+
+/// A link as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkRecord {
+    /// The link.
+    pub link: Link,
+    /// Whether it was revoked.
+    pub revoked: bool,
 }
 
 /// The sums of a project and day.
@@ -197,6 +206,25 @@ pub trait Book {
     /// Remembers an adjustment as long as its day is kept, instead of one of the same id whose day
     /// is not.
     fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> Result<(), Self::Error>;
+
+    /// What is stored of a link, also when its time is over.
+    fn link(&mut self, project: &ProjectId, id: LinkId) -> Result<Option<LinkRecord>, Self::Error>;
+
+    /// Stores a link, in place of what was.
+    fn put_link(&mut self, project: &ProjectId, record: &LinkRecord) -> Result<(), Self::Error>;
+
+    /// At most `limit` links that are not revoked and expire at or after `now`, by id, those above
+    /// `after`.
+    fn live_links(
+        &mut self,
+        project: &ProjectId,
+        now: LedgerTime,
+        after: Option<LinkId>,
+        limit: usize,
+    ) -> Result<Vec<Link>, Self::Error>;
+
+    /// Deletes at most `limit` links that expired before `now`, the oldest first.
+    fn forget_links(&mut self, now: LedgerTime, limit: usize) -> Result<(), Self::Error>;
 
     /// Deletes at most `limit` records whose time was over before `now`, the oldest first.
     fn forget_records(&mut self, now: LedgerTime, limit: usize) -> Result<(), Self::Error>;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Allowance, Day, LedgerTime, Outcome};
+use super::{Allowance, Day, LedgerTime, LinkId, Outcome};
 use crate::artifact::{ArtifactName, ProjectId, TrialId};
 
 /// Names one reservation: a UUIDv7 made once per answer and stat. Every retry of a call carries the
@@ -73,6 +73,9 @@ pub struct Context {
     pub artifact: ArtifactName,
     /// The request, as answered in `X-Request-Id`.
     pub request_id: String,
+    /// The link that was followed, where the channel is one. A reservation that names a link is
+    /// admitted only while the ledger knows that link and it is not revoked.
+    pub link_id: Option<LinkId>,
 }
 
 /// Asks for `size` bytes of today's allowance.
@@ -106,6 +109,8 @@ pub enum Admission {
     Again,
     /// Executed after `not_after`: nothing is stored.
     Stale,
+    /// The link was revoked, or is not known: nothing is stored, and no later copy is admitted.
+    LinkRevoked,
 }
 
 impl Admission {
@@ -114,7 +119,7 @@ impl Admission {
     pub const fn lease(&self) -> Option<Lease> {
         match self {
             Self::Reserved(lease, _) => Some(*lease),
-            Self::Settled | Self::Expired | Self::Refused(_) | Self::Again | Self::Stale => None,
+            Self::Settled | Self::Expired | Self::Refused(_) | Self::Again | Self::Stale | Self::LinkRevoked => None,
         }
     }
 }

@@ -27,7 +27,8 @@ use tokio::sync::mpsc;
 use super::state::{self, Moment};
 use super::{
     Adjust, Adjustment, Admission, Allowance, AuditFilter, AuditPage, Clock, Day, Extend, Extension, Ledger,
-    LedgerTime, Override, Policy, Reply, Reserve, Rules, Settle, Settlement, Unavailable, Usage, Verification,
+    LedgerTime, Link, LinkId, Override, Policy, Reply, Reserve, Rules, Settle, Settlement, Unavailable, Usage,
+    Verification,
 };
 use crate::artifact::ProjectId;
 use sql_book::SqlBook;
@@ -190,6 +191,21 @@ impl Ledger for Embedded {
     async fn allowance(&self, project: &ProjectId) -> Reply<Option<Override>> {
         let project = project.clone();
         self.call(move |book, at| state::allowance(book, at, &project)).await
+    }
+
+    async fn record_link(&self, project: &ProjectId, link: &Link) -> Reply<()> {
+        let (project, link) = (project.clone(), link.clone());
+        self.call(move |book, at| state::record_link(book, at, &project, &link)).await
+    }
+
+    async fn links(&self, project: &ProjectId, after: Option<LinkId>, limit: usize) -> Reply<Vec<Link>> {
+        let project = project.clone();
+        self.call(move |book, at| state::links(book, at, &project, after, limit)).await
+    }
+
+    async fn revoke_link(&self, project: &ProjectId, id: LinkId) -> Reply<bool> {
+        let project = project.clone();
+        self.call(move |book, at| state::revoke_link(book, at, &project, id)).await
     }
 
     async fn adjust(&self, call: &Adjust) -> Reply<Adjustment> {

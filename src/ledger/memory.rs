@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use super::book::{Account, Book, Record, RollKey, State, Totals};
-use super::{AuditFilter, Day, Entry, LedgerTime, Override, ReservationId, Verification};
+use super::book::{Account, Book, LinkRecord, Record, RollKey, State, Totals};
+use super::{AuditFilter, Day, Entry, LedgerTime, Link, LinkId, Override, ReservationId, Verification};
 use crate::artifact::ProjectId;
 
 type Lines = BTreeMap<u64, Entry>;
@@ -18,6 +18,7 @@ pub struct MemoryBook {
     rolled: BTreeMap<(ProjectId, Day, RollKey), u64>,
     exceptions: BTreeMap<ProjectId, Override>,
     adjustments: BTreeMap<(ProjectId, String), (Day, i64)>,
+    links: BTreeMap<(ProjectId, LinkId), LinkRecord>,
 }
 
 impl MemoryBook {
@@ -168,6 +169,37 @@ impl Book for MemoryBook {
 
     fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> Result<(), Infallible> {
         self.adjustments.insert((project.clone(), id.to_owned()), (day, applied));
+        Ok(())
+    }
+
+    fn link(&mut self, project: &ProjectId, id: LinkId) -> Result<Option<LinkRecord>, Infallible> {
+        Ok(self.links.get(&(project.clone(), id)).cloned())
+    }
+
+    fn put_link(&mut self, project: &ProjectId, record: &LinkRecord) -> Result<(), Infallible> {
+        self.links.insert((project.clone(), record.link.id), record.clone());
+        Ok(())
+    }
+
+    fn live_links(
+        &mut self,
+        project: &ProjectId,
+        now: LedgerTime,
+        after: Option<LinkId>,
+        limit: usize,
+    ) -> Result<Vec<Link>, Infallible> {
+        let own = self.links.iter().filter(|((of, id), _)| of == project && after.is_none_or(|after| *id > after));
+        let live = own.filter(|(_, record)| !record.revoked && now <= record.link.expires);
+        Ok(live.take(limit).map(|(_, record)| record.link.clone()).collect())
+    }
+
+    fn forget_links(&mut self, now: LedgerTime, limit: usize) -> Result<(), Infallible> {
+        let over = self.links.iter().filter(|(_, record)| record.link.expires < now);
+        let mut old: Vec<_> = over.map(|(key, record)| (record.link.expires, key.clone())).collect();
+        old.sort_unstable();
+        for (_, key) in old.into_iter().take(limit) {
+            self.links.remove(&key);
+        }
         Ok(())
     }
 

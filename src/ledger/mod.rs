@@ -31,6 +31,7 @@ pub mod state;
 
 mod audit;
 mod calls;
+mod links;
 mod rules;
 
 use async_trait::async_trait;
@@ -46,13 +47,14 @@ pub use calls::{
 pub use clock::{Clock, SystemClock};
 pub use day::{Day, DaySpan, Days, ResetZone};
 pub use embedded::Embedded;
+pub use links::{Link, LinkId};
 pub use redis::Redis;
 pub use rules::{Allowance, Override, Policy, Rules};
 
 /// The largest amount of bytes that a ledger holds: 2^53 - 1, exact in every JSON reader and in Lua.
 pub const MAX_AMOUNT: u64 = (1 << 53) - 1;
 
-/// The most entries in one [`AuditPage`].
+/// The most entries in one [`AuditPage`], and links in one answer.
 pub const MAX_PAGE: usize = 1000;
 
 /// A moment by the ledger's clock: milliseconds since the Unix epoch.
@@ -143,11 +145,22 @@ pub trait Ledger: Send + Sync + 'static {
     /// The allowance set for a project, if there is one and it is in force.
     async fn allowance(&self, project: &ProjectId) -> Reply<Option<Override>>;
 
+    /// Records a link until it expires. Once its id is known, or its time is over, nothing changes.
+    async fn record_link(&self, project: &ProjectId, link: &Link) -> Reply<()>;
+
+    /// At most `limit` (1 to [`MAX_PAGE`]) links of a project that are neither revoked nor expired,
+    /// by id, those with an id above `after`.
+    async fn links(&self, project: &ProjectId, after: Option<LinkId>, limit: usize) -> Reply<Vec<Link>>;
+
+    /// Revokes a link: no reservation by it is admitted any more. Answers whether the link is known,
+    /// revoked or not. What is reserved already stays reserved.
+    async fn revoke_link(&self, project: &ProjectId, id: LinkId) -> Reply<bool>;
+
     /// Corrects what was charged to a day, once per id.
     async fn adjust(&self, call: &Adjust) -> Reply<Adjustment>;
 
     /// Expires due leases of silent projects, one batch; answers how many it expired. Fewer than
     /// [`Rules::sweep_batch`] means that none are left. Also deletes a batch of what is no longer
-    /// kept: ids past their time, days beyond the retention.
+    /// kept: ids and links past their time, days beyond the retention.
     async fn sweep(&self) -> Reply<usize>;
 }

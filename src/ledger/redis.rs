@@ -18,6 +18,7 @@ mod health;
 mod keys;
 mod line;
 mod link;
+mod links;
 mod reply;
 mod scripts;
 mod sweeper;
@@ -31,8 +32,8 @@ use async_trait::async_trait;
 
 use super::{
     Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, Extend, Extension,
-    Lease, Ledger, LedgerTime, MAX_AMOUNT, Override, Policy, Refusal, Reply, Reserve, Rules, Settle, Settlement,
-    Standing, Unavailable, Usage, Verification,
+    Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply, Reserve,
+    Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
 };
 use crate::artifact::ProjectId;
 use connect::Connector;
@@ -256,6 +257,7 @@ fn admission(mut answer: Answer, requested: u64, today: &DaySpan) -> Reply<Admis
         "expired" => Admission::Expired,
         "again" => Admission::Again,
         "stale" => Admission::Stale,
+        "link_revoked" => Admission::LinkRevoked,
         "reserved" => {
             let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
             let allowance = allowance(&answer.text()?)?;
@@ -302,8 +304,11 @@ impl Ledger for Redis {
         let base = self.names.base(&call.project);
         let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
         let subject = line::context(&call.context);
-        let arguments =
-            |_: &DaySpan| vec![call.id.to_string(), call.size.to_string(), bounded(call.not_after.0), subject.clone()];
+        let by = call.context.link_id.map(|link| link.to_string()).unwrap_or_default();
+        let arguments = |_: &DaySpan| {
+            let (id, size, not_after) = (call.id.to_string(), call.size.to_string(), bounded(call.not_after.0));
+            vec![id, size, not_after, subject.clone(), by.clone()]
+        };
         let (answer, today) = self.run_with(&self.scripts.reserve, &base, key, arguments).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
         self.register(&call.project, answer.now).await;
@@ -375,6 +380,18 @@ impl Ledger for Redis {
 
     async fn allowance(&self, project: &ProjectId) -> Reply<Option<Override>> {
         self.read_allowance(project).await
+    }
+
+    async fn record_link(&self, project: &ProjectId, link: &SignedLink) -> Reply<()> {
+        self.write_link(project, link).await
+    }
+
+    async fn links(&self, project: &ProjectId, after: Option<LinkId>, limit: usize) -> Reply<Vec<SignedLink>> {
+        self.read_links(project, after, limit).await
+    }
+
+    async fn revoke_link(&self, project: &ProjectId, id: LinkId) -> Reply<bool> {
+        self.write_revocation(project, id).await
     }
 
     async fn adjust(&self, call: &Adjust) -> Reply<Adjustment> {

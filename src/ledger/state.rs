@@ -13,6 +13,7 @@
 
 mod account;
 mod admission;
+mod links;
 mod statement;
 mod sweep;
 
@@ -28,6 +29,7 @@ use crate::artifact::ProjectId;
 use account::Line;
 
 pub use admission::reserve;
+pub use links::{links, record_link, revoke_link};
 pub use statement::{adjust, allowance, audit, set_allowance, usage, verify};
 pub use sweep::{forget, sweep};
 

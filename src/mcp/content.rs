@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::artifact::image::Sound;
 use crate::artifact::text::{self, Encoding, Plan, Window};
 use crate::catalog::Found;
+use crate::links::Minted;
 
 /// The most that an answer with a window of the default size may hold, in UTF-16 code units:
 /// clients cut what is longer.
@@ -99,14 +100,17 @@ pub(super) fn image(found: &Found, sound: &Sound, bytes: &[u8]) -> Vec<Value> {
 }
 
 /// What is said of a file that is not shown: what it is, why, and how to get it.
-pub(super) fn metadata(found: &Found, what: &str, why: &str, base_url: &str) -> String {
+pub(super) fn metadata(found: &Found, what: &str, why: &str, base_url: &str, link: Option<&Minted>) -> String {
     let trial = found.trial();
     let id = percent_encoding::utf8_percent_encode(&found.name().artifact_id(), PATH_SEGMENT).to_string();
+    let link = link.map_or_else(String::new, |Minted { url, expires_at, .. }| {
+        format!("\n- GET {url}   (a link that needs no key and ends at {expires_at})")
+    });
     format!(
         "Not shown: {why}.\nmedia_type={what} {}\n{UNTRUSTED}\n\
          To download it:\n\
          - el trail artifact download {trial} DIR   (the whole trial)\n\
-         - GET {base_url}/v1/trials/{trial}/artifacts/{id}/content   (with Authorization: Bearer KEY)",
+         - GET {base_url}/v1/trials/{trial}/artifacts/{id}/content   (with Authorization: Bearer KEY){link}",
         identity(found)
     )
 }

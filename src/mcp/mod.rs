@@ -38,6 +38,7 @@ use self::tools::{Caller, Services, Tool};
 use crate::access::{Authenticator, Principal};
 use crate::config::Config;
 use crate::error::{Error, Kind};
+use crate::links::Links;
 use crate::listing::Listing;
 use crate::read::Reads;
 use crate::request::{self, RequestId};
@@ -92,11 +93,18 @@ impl Front {
         let base_url = config.public_url.as_ref().map_or("", Url::as_str).trim_end_matches('/').to_owned();
         Self {
             access,
-            services: Services { listing, reads, verdicts: Verdicts::default(), base_url },
+            services: Services { listing, reads, verdicts: Verdicts::default(), base_url, links: None },
             calls: Calls::new(config.limits.mcp_calls_per_key, Duration::from_secs(config.limits.mcp_call_seconds)),
             gate: Gate::new(config.public_url.as_ref(), &config.http.allowed_hosts, &config.http.allowed_origins),
             max_body_bytes: usize::try_from(config.limits.mcp_body_bytes.bytes()).unwrap_or(usize::MAX),
         }
+    }
+
+    /// Answers about files that are not shown then carry a signed link.
+    #[must_use]
+    pub fn with_links(mut self, links: Arc<Links>) -> Self {
+        self.services.links = Some(links);
+        self
     }
 
     /// Answers one request. Its id is the one that an outer layer put into the extensions, or else

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::clock::{LedgerClock, Uptime};
+use super::places::Places;
 use super::reservation::{Hold, Reservation};
 use crate::artifact::ProjectId;
 use crate::error::{Error, Kind, Result};
@@ -40,6 +41,7 @@ pub(super) struct Desk {
     pub(super) clock: LedgerClock,
     pub(super) tracker: TaskTracker,
     pub(super) timing: Timing,
+    pub(super) places: Arc<Places>,
 }
 
 impl Desk {
@@ -62,7 +64,7 @@ impl Desk {
     /// Reserves `size` bytes.
     ///
     /// # Errors
-    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`.
+    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `LINK_REVOKED`, `TOO_MANY_REQUESTS`.
     pub(super) async fn admit(
         self: &Arc<Self>,
         project: &ProjectId,
@@ -72,6 +74,7 @@ impl Desk {
         if size > MAX_AMOUNT {
             return Err(Error::internal(format!("a store reports a size of {size} bytes")));
         }
+        let place = self.places.take(project)?;
         let until = Instant::now() + Duration::from_millis(self.timing.admission_ms);
         // A second id only if the first was judged by a wrong estimate of the ledger's time.
         for _ in 0..2 {
@@ -98,7 +101,7 @@ impl Desk {
                         lease,
                         stir: Notify::new(),
                     };
-                    let held = Reservation::keep(hold, self, lease, sent, lease.deadline.since(now));
+                    let held = Reservation::keep(hold, self, place, lease, sent, lease.deadline.since(now));
                     return Ok((held, At { now, reply: standing }));
                 }
                 Admission::Refused(refusal) => {
@@ -106,6 +109,10 @@ impl Desk {
                     return Err(quota_exceeded(At { now, reply: refusal }));
                 }
                 Admission::Stale => asked.answered(),
+                Admission::LinkRevoked => {
+                    asked.answered();
+                    return Err(Error::new(Kind::LinkRevoked, "This link was revoked; ask for a new one."));
+                }
                 // Neither can answer an id that was never used; whatever it is, it is released.
                 Admission::Settled | Admission::Expired | Admission::Again => break,
             }

@@ -11,6 +11,7 @@
 
 mod clock;
 mod desk;
+mod places;
 mod reservation;
 mod stream;
 
@@ -22,13 +23,15 @@ use futures_util::StreamExt as _;
 use tokio_util::task::TaskTracker;
 
 use crate::access::{Downloader, Viewer};
+use crate::archive::{self, Plan};
 use crate::artifact::{ArtifactName, TrialId};
 use crate::catalog::{Catalog, Found, refuse};
 use crate::error::{Error, Kind, Result};
-use crate::ledger::{At, Channel, Context, Ledger, Outcome, Standing};
+use crate::ledger::{At, Channel, Context, Ledger, LinkId, Outcome, Standing};
 use crate::store::StoreError;
 
 pub use desk::Timing;
+pub use places::Caps;
 pub use reservation::Reservation;
 pub use stream::ByteStream;
 
@@ -46,7 +49,20 @@ impl Reads {
     /// `tracker`, which whoever stops the service waits for.
     #[must_use]
     pub fn new(catalog: Arc<Catalog>, ledger: Arc<dyn Ledger>, tracker: TaskTracker, timing: Timing) -> Self {
-        let desk = desk::Desk { ledger, clock: clock::LedgerClock::default(), tracker, timing };
+        Self::with_caps(catalog, ledger, tracker, timing, Caps::default())
+    }
+
+    /// As [`new`](Self::new), with other bounds on open reads than the default.
+    #[must_use]
+    pub fn with_caps(
+        catalog: Arc<Catalog>,
+        ledger: Arc<dyn Ledger>,
+        tracker: TaskTracker,
+        timing: Timing,
+        caps: Caps,
+    ) -> Self {
+        let places = Arc::new(places::Places::new(caps));
+        let desk = desk::Desk { ledger, clock: clock::LedgerClock::default(), tracker, timing, places };
         Self { catalog, desk: Arc::new(desk) }
     }
 
@@ -61,12 +77,56 @@ impl Reads {
     /// Reserves the whole size of what was found.
     ///
     /// # Errors
-    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`.
+    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `TOO_MANY_REQUESTS`.
     pub async fn reserve(
         &self,
         who: &Downloader,
         found: &Found,
         channel: Channel,
+        request_id: &str,
+    ) -> Result<MeteredRead> {
+        self.admit(who, found, channel, None, request_id).await
+    }
+
+    /// As [`reserve`](Self::reserve), for whoever followed a link.
+    ///
+    /// # Errors
+    /// Also `LINK_REVOKED`.
+    pub async fn reserve_by_link(
+        &self,
+        who: &Downloader,
+        found: &Found,
+        link: LinkId,
+        request_id: &str,
+    ) -> Result<MeteredRead> {
+        self.admit(who, found, Channel::Link, Some(link), request_id).await
+    }
+
+    /// Reserves the length of an archive and streams it.
+    ///
+    /// # Errors
+    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `TOO_MANY_REQUESTS`.
+    pub async fn archive(&self, who: &Downloader, plan: Plan, request_id: &str) -> Result<(ByteStream, At<Standing>)> {
+        let context = Context {
+            key_id: who.key_id().to_owned(),
+            channel: Channel::Http,
+            trial: plan.trial().clone(),
+            artifact: plan.label(),
+            request_id: request_id.to_owned(),
+            link_id: None,
+        };
+        let length = plan.length();
+        let (held, standing) = self.desk.admit(&who.project().id, length, context).await?;
+        let body = archive::bytes(plan, self.catalog.opener(&held));
+        Ok((ByteStream::new(held, body, length), standing))
+    }
+
+    async fn admit(
+        &self,
+        who: &Downloader,
+        found: &Found,
+        channel: Channel,
+        link_id: Option<LinkId>,
         request_id: &str,
     ) -> Result<MeteredRead> {
         let context = Context {
@@ -75,6 +135,7 @@ impl Reads {
             trial: found.trial().clone(),
             artifact: found.name().clone(),
             request_id: request_id.to_owned(),
+            link_id,
         };
         let (held, standing) = self.desk.admit(&found.project().id, found.stat().size, context).await?;
         let catalog = Arc::clone(&self.catalog);

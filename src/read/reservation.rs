@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use super::clock::Uptime;
 use super::desk::Desk;
+use super::places::Place;
 use crate::artifact::ProjectId;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{Context, Day, Extension, Lease, LedgerTime, Outcome, ReservationId, Settle};
@@ -24,6 +25,7 @@ const RETRY_MS: u64 = 100;
 /// An admitted reservation. Dropping it settles what was handed out.
 pub struct Reservation {
     hold: Arc<Hold>,
+    _place: Place,
 }
 
 /// What the guard and its task share.
@@ -68,6 +70,7 @@ impl Reservation {
     pub(super) fn keep(
         hold: impl FnOnce(Mutex<Held>) -> Hold,
         desk: &Arc<Desk>,
+        place: Place,
         lease: Lease,
         sent: Uptime,
         left: u64,
@@ -87,7 +90,7 @@ impl Reservation {
         };
         let hold = Arc::new(hold(Mutex::new(held)));
         desk.tracker.spawn(Arc::clone(&hold).run());
-        Self { hold }
+        Self { hold, _place: place }
     }
 
     /// The bytes reserved.

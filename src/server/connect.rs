@@ -62,11 +62,12 @@ pub enum ConnectError {
 pub async fn connect(config: &Config) -> Result<(Adapters, Arc<WatchedKeys>), ConnectError> {
     let located = crate::store::open(&config.store.url, Limits::default())?;
     let layout = config.layout(&located.prefix)?;
+    let signing = config.signing_keys()?;
     let keys = Arc::new(WatchedKeys::open(&config.access.keys_file).await?);
     // Last: all else is sound if it is the ledger that is in use.
     let ledger = ledger(config).await?;
     let access = Arc::clone(&keys);
-    Ok((Adapters { store: located.store, layout, ledger, access }, keys))
+    Ok((Adapters { store: located.store, layout, ledger, access, signing }, keys))
 }
 
 impl ConnectError {

@@ -21,11 +21,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::{Authenticator, WatchedKeys};
+use crate::archive::Archives;
 use crate::artifact::key::Layout;
 use crate::catalog::Catalog;
 use crate::config::{Config, Limits};
 use crate::http::{self, Front};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, SystemClock};
+use crate::link::SigningKeys;
+use crate::links::Links;
 use crate::listing::Listing;
 use crate::mcp;
 use crate::quota::Quota;
@@ -49,6 +52,8 @@ pub struct Adapters {
     pub ledger: Arc<dyn Ledger>,
     /// Who may ask.
     pub access: Arc<dyn Authenticator>,
+    /// What signs links, if anything does.
+    pub signing: Option<SigningKeys>,
 }
 
 /// The service, ready to take connections.
@@ -64,15 +69,26 @@ impl Server {
     /// Wires `adapters` as `config` says.
     #[must_use]
     pub fn new(adapters: Adapters, config: &Config) -> Self {
-        let Adapters { store, layout, ledger, access } = adapters;
+        let Adapters { store, layout, ledger, access, signing } = adapters;
         let (tracker, draining) = (TaskTracker::new(), CancellationToken::new());
         let catalog = Arc::new(Catalog::new(store, layout));
         let listing = Arc::new(Listing::new(Arc::clone(&catalog)));
-        let reads = Arc::new(Reads::new(catalog, Arc::clone(&ledger), tracker.clone(), config.timing()));
+        let archives = Arc::new(Archives::new(Arc::clone(&catalog), config.limits.archive_entries));
+        let links = Arc::new(Links::new(
+            Arc::clone(&access),
+            Arc::clone(&catalog),
+            Arc::clone(&ledger),
+            Arc::new(SystemClock),
+            signing,
+            config.public_url.as_ref(),
+        ));
+        let reads = Reads::with_caps(catalog, Arc::clone(&ledger), tracker.clone(), config.timing(), config.caps());
+        let reads = Arc::new(reads);
         let quota = Arc::new(Quota::new(Arc::clone(&ledger), config.quota.reset_zone.clone()));
-        let agents =
-            mcp::router(mcp::Front::new(Arc::clone(&access), Arc::clone(&listing), Arc::clone(&reads), config));
-        let people = http::router(Arc::new(Front { access, listing, reads, quota, draining: draining.clone() }));
+        let agents = mcp::Front::new(Arc::clone(&access), Arc::clone(&listing), Arc::clone(&reads), config);
+        let agents = mcp::router(agents.with_links(Arc::clone(&links)));
+        let people = Front { access, listing, reads, archives, links, quota, draining: draining.clone() };
+        let people = http::router(Arc::new(people));
         let routes = http::around(people.merge(agents), draining.clone());
         Self { routes, ledger, tracker, draining, limits: config.limits.clone() }
     }
@@ -130,13 +146,16 @@ impl Server {
             .header_read_timeout(Duration::from_secs(self.limits.head_seconds))
             .max_buf_size(usize::try_from(self.limits.head_bytes.bytes()).unwrap_or(usize::MAX));
         let service = TowerToHyperService::new(self.routes.clone());
-        let patience = Duration::from_secs(self.limits.stall_seconds);
+        let pace = io::Pace {
+            patience: Duration::from_secs(self.limits.stall_seconds),
+            quota: self.limits.least_rate.bytes().saturating_mul(self.limits.stall_seconds).max(1),
+        };
         async move {
             // A head that goes out before its body must not wait for the peer's delayed ACK.
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "cannot set TCP_NODELAY");
             }
-            let io = TokioIo::new(io::Impatient::new(stream, patience));
+            let io = TokioIo::new(io::Impatient::new(stream, pace));
             if let Err(error) = watcher.watch(http1.serve_connection(io, service)).await {
                 tracing::debug!(%error, "a connection ended early");
             }
@@ -171,12 +190,40 @@ async fn sweep(ledger: Arc<dyn Ledger>) {
 ///
 /// # Errors
 /// [`ConnectError`] says which part cannot start, and why.
-pub async fn run(mut config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
-    let stop = stop_signal().map_err(|source| ConnectError::Listen { address: config.listen, source })?;
-    let (adapters, keys) = connect(&config).await?;
-    let listen = |source| ConnectError::Listen { address: config.listen, source };
-    let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
-    let address = listener.local_addr().map_err(listen)?;
+pub async fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
+    let stop = stop_signal(&config)?;
+    // Nobody is kept waiting by a service that cannot start.
+    let connected = connect(&config).await?;
+    let listener = listen(config.listen).await?;
+    serve(listener, connected, config, stop, ready).await
+}
+
+/// Listens on `address`.
+///
+/// # Errors
+/// [`ConnectError::Listen`].
+pub async fn listen(address: SocketAddr) -> Result<TcpListener, ConnectError> {
+    TcpListener::bind(address).await.map_err(|source| ConnectError::Listen { address, source })
+}
+
+/// As [`run`], on a listener that is there already.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_on(listener: TcpListener, config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
+    let stop = stop_signal(&config)?;
+    let connected = connect(&config).await?;
+    serve(listener, connected, config, stop, ready).await
+}
+
+async fn serve(
+    listener: TcpListener,
+    (adapters, keys): (Adapters, Arc<WatchedKeys>),
+    mut config: Config,
+    stop: CancellationToken,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), ConnectError> {
+    let address = listener.local_addr().map_err(|source| ConnectError::Listen { address: config.listen, source })?;
     config.limits.connections = descriptors::connections(config.limits.connections);
     let server = Server::new(adapters, &config);
     tracing::info!(%address, "listening");
@@ -199,8 +246,9 @@ async fn follow(keys: Arc<WatchedKeys>) {
     tokio::join!(keys.watch(), hangup);
 }
 
-fn stop_signal() -> IoResult<CancellationToken> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+fn stop_signal(config: &Config) -> Result<CancellationToken, ConnectError> {
+    let on = |kind| signal(kind).map_err(|source| ConnectError::Listen { address: config.listen, source });
+    let (mut terminate, mut interrupt) = (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
     let stop = CancellationToken::new();
     let told = stop.clone();
     tokio::spawn(async move {

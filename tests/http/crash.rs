@@ -1,67 +1,20 @@
 //! The process killed in mid-download: nothing is under-counted, the lease expires, the books
 //! balance. And the process that could not write its log, which goes on.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use artifactd::access::Preset;
-use serde_json::Value;
 use tempfile::TempDir;
 
+use super::process::Process;
 use super::raw;
 use super::service::{PROJECT, make_key};
 
 const SIZE: u64 = 256 << 20;
 const CREDIT: u64 = 1 << 20;
-
-struct Process {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Process {
-    /// Starts the binary and waits until it says where it listens.
-    fn start(config: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_artifactd"))
-            .args(["serve", "--config"])
-            .arg(config)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let lines = BufReader::new(child.stderr.take().expect("piped"));
-        let mut lines = lines.lines().map(|line| line.expect("text"));
-        let line = lines.find(|line| line.contains("\"listening\"")).expect("it listens");
-        let line: Value = serde_json::from_str(&line).expect("a log line");
-        let address = line["address"].as_str().expect("address").parse().expect("address");
-        // The pipe is read on, so that the process never waits for its log.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address }
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().expect("SIGKILL");
-        self.child.wait().expect("it is gone");
-    }
-
-    fn json(&self, path: &str, key: &str) -> Value {
-        let mut stream = TcpStream::connect(self.address).expect("it listens");
-        stream.write_all(&raw::request("GET", path, key, "")).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
-        serde_json::from_str(body).expect("JSON")
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 fn a_killed_process_under_counts_nothing() {
@@ -148,20 +101,11 @@ fn a_log_that_cannot_be_written_stops_nothing() {
                 writer.into()
             }
         };
-        let mut command = Command::new(env!("CARGO_BIN_EXE_artifactd"));
-        let child = command.args(["serve", "--config"]).arg(at("config.toml")).stderr(log).spawn().expect("it starts");
-        let mut process = Process { child, address };
-        let give_up = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(address).is_err() {
-            assert!(process.child.try_wait().expect("a state").is_none(), "{broken}: it stopped");
-            assert!(Instant::now() < give_up, "{broken}: it listens");
-            #[expect(clippy::disallowed_methods, reason = "no runtime runs here")]
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let mut process = Process::start_logging_to(log, &at("config.toml"), address);
         for _ in 0..2 {
             assert_eq!(process.json("/v1/me", &key)["key_id"], "reader", "{broken}");
             let _ = process.json("/v1/trials/t1/artifacts/none/content", &key);
         }
-        assert!(process.child.try_wait().expect("a state").is_none(), "{broken}: it goes on");
+        assert!(process.is_running(), "{broken}: it goes on");
     }
 }

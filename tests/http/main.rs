@@ -3,13 +3,19 @@
 #![allow(unreachable_pub, reason = "the modules of one test binary share their items")]
 
 mod agents;
+mod archive;
 mod content;
 mod crash;
 mod faults;
 mod hostile;
 mod identity;
+mod letter;
+mod links;
 mod listing;
 mod metering;
 mod probe;
+mod process;
 mod raw;
+mod resume;
 mod service;
+mod slow;

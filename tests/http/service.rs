@@ -12,7 +12,12 @@ use artifactd::artifact::{Project, ProjectId, WorkspaceId};
 use artifactd::config::Config;
 use artifactd::ledger::{Allowance, Embedded, Policy, ResetZone, Rules, SystemClock};
 use artifactd::server::{Adapters, Server};
+use artifactd::store::Store;
 use artifactd::store::local::Local;
+use artifactd::store::object::Objects;
+use object_store::ObjectStoreExt as _;
+use object_store::memory::InMemory;
+use object_store::path::Path as ObjectPath;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -26,11 +31,13 @@ pub struct Options {
     pub daily: Allowance,
     pub rules: Rules,
     pub settings: String,
+    /// Objects in memory instead of files.
+    pub memory: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { daily: Allowance::Bytes(1 << 30), rules: Rules::default(), settings: String::new() }
+        Self { daily: Allowance::Bytes(1 << 30), rules: Rules::default(), settings: String::new(), memory: false }
     }
 }
 
@@ -38,6 +45,7 @@ pub struct Service {
     pub address: SocketAddr,
     pub store: Arc<Probe>,
     pub keys: Keys,
+    pub access: Arc<WatchedKeys>,
     pub scratch: TempDir,
     client: Client,
     stop: CancellationToken,
@@ -64,9 +72,19 @@ impl Service {
         let scratch = TempDir::new().expect("scratch directory");
         let root = scratch.path().join("store");
         std::fs::create_dir(&root).expect("store");
-        for (trial, name, content) in files {
-            put(&root, trial, name, content);
-        }
+        let inner: Arc<dyn Store> = if options.memory {
+            let objects = Arc::new(InMemory::new());
+            for (trial, name, content) in files {
+                let key = ObjectPath::parse(format!("{PROJECT}/{trial}/{name}")).expect("a key");
+                objects.put(&key, content.to_vec().into()).await.expect("put");
+            }
+            Arc::new(Objects::memory(objects))
+        } else {
+            for (trial, name, content) in files {
+                put(&root, PROJECT, trial, name, content);
+            }
+            Arc::new(Local::open(&root).expect("root"))
+        };
         let toml = scratch.path().join("artifactd.toml");
         let config = format!(
             "listen = \"127.0.0.1:0\"\n{}\n[store]\nurl = \"memory:///\"\n[ledger]\nurl = \"embedded:///x\"\n\
@@ -79,24 +97,31 @@ impl Service {
             Policy { rules: options.rules, allowance: options.daily, zone: ResetZone::parse("UTC").expect("zone") };
         let ledger = Embedded::open(scratch.path().join("ledger.db"), policy, SystemClock).expect("ledger");
         let (keys, file) = keys(scratch.path());
-        let store = Arc::new(Probe::new(Arc::new(Local::open(&root).expect("root"))));
+        let store = Arc::new(Probe::new(inner));
+        let access = Arc::new(WatchedKeys::open(file.as_path()).await.expect("keys"));
         let adapters = Adapters {
             store: store.clone(),
             layout: Layout::parse("", "{project}/{trial}/", false).expect("layout"),
             ledger: Arc::new(ledger),
-            access: Arc::new(WatchedKeys::open(file.as_path()).await.expect("keys")),
+            access: access.clone(),
+            signing: config.signing_keys().expect("secrets"),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
         let task = tokio::spawn(Server::new(adapters, &config).serve(listener, stop.clone()));
         let client = Client::builder().no_proxy().build().expect("client");
-        Self { address, store, keys, scratch, client, stop, task: Some(task) }
+        Self { address, store, keys, access, scratch, client, stop, task: Some(task) }
     }
 
     /// Writes another file into the store.
     pub fn put(&self, trial: &str, name: &str, content: &[u8]) {
-        put(&self.scratch.path().join("store"), trial, name, content);
+        put(&self.scratch.path().join("store"), PROJECT, trial, name, content);
+    }
+
+    /// The same, for the other project.
+    pub fn put_foreign(&self, trial: &str, name: &str, content: &[u8]) {
+        put(&self.scratch.path().join("store"), FOREIGN, trial, name, content);
     }
 
     pub fn request(&self, method: Method, path: &str, key: &str) -> RequestBuilder {
@@ -162,8 +187,8 @@ impl Drop for Service {
     }
 }
 
-fn put(root: &Path, trial: &str, name: &str, content: &[u8]) {
-    let path = root.join("demo").join(trial).join(name);
+fn put(root: &Path, project: &str, trial: &str, name: &str, content: &[u8]) {
+    let path = root.join(project).join(trial).join(name);
     std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
     std::fs::write(path, content).expect("written");
 }

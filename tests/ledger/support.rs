@@ -10,8 +10,8 @@ use artifactd::ledger::memory::MemoryBook;
 use artifactd::ledger::state::{self, Moment};
 use artifactd::ledger::{
     Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Channel, Clock, Context, Day, Embedded,
-    Extend, Extension, Ledger, LedgerTime, Outcome, Override, Policy, Reply, ReservationId, Reserve, ResetZone, Rules,
-    Settle, Settlement, Unavailable, Usage, Verification,
+    Extend, Extension, Ledger, LedgerTime, Link, LinkId, Outcome, Override, Policy, Reply, ReservationId, Reserve,
+    ResetZone, Rules, Settle, Settlement, Unavailable, Usage, Verification,
 };
 use async_trait::async_trait;
 use tempfile::TempDir;
@@ -75,6 +75,7 @@ pub(crate) fn context() -> Context {
         trial: TrialId::parse("t").unwrap(),
         artifact: ArtifactName::parse("agent/log.txt").unwrap(),
         request_id: "r".to_owned(),
+        link_id: None,
     }
 }
 
@@ -161,6 +162,18 @@ impl Ledger for MemoryLedger {
 
     async fn allowance(&self, project: &ProjectId) -> Reply<Option<Override>> {
         self.call(|book, at| state::allowance(book, at, project))
+    }
+
+    async fn record_link(&self, project: &ProjectId, link: &Link) -> Reply<()> {
+        self.call(|book, at| state::record_link(book, at, project, link))
+    }
+
+    async fn links(&self, project: &ProjectId, after: Option<LinkId>, limit: usize) -> Reply<Vec<Link>> {
+        self.call(|book, at| state::links(book, at, project, after, limit))
+    }
+
+    async fn revoke_link(&self, project: &ProjectId, id: LinkId) -> Reply<bool> {
+        self.call(|book, at| state::revoke_link(book, at, project, id))
     }
 
     async fn adjust(&self, call: &Adjust) -> Reply<Adjustment> {

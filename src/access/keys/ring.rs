@@ -54,56 +54,77 @@ impl KeyRing {
         let key = self.known(credentials.key.as_deref(), now)?;
         let workspace = header("X-Workspace-ID", credentials.workspace.as_deref(), WorkspaceId::parse)?;
         let project = header("X-Project-ID", credentials.project.as_deref(), ProjectId::parse)?;
-        let (project, capabilities) = match &key.scope {
-            Scope::Project(grant) => {
-                let own = &grant.project;
-                if workspace.is_some_and(|w| w != own.workspace) || project.is_some_and(|p| p != own.id) {
-                    return Err(Error::new(
-                        Kind::ProjectAccessDenied,
-                        "X-Workspace-ID or X-Project-ID names another project than the key's: leave both headers out.",
-                    ));
-                }
-                (Some(own.clone()), grant.access.capabilities())
-            }
-            Scope::Personal(grants) => match (workspace, project) {
-                (Some(workspace), Some(id)) => {
-                    let asked = Project { workspace, id };
-                    let grant = grants.iter().find(|grant| grant.project == asked).ok_or_else(|| {
-                        Error::new(
-                            Kind::ProjectAccessDenied,
-                            "This key has no access to the project that X-Workspace-ID and X-Project-ID name.",
-                        )
-                    })?;
-                    (Some(asked), grant.access.capabilities())
-                }
-                _ => (None, [].into()),
-            },
-            Scope::Operator => {
-                let workspace = workspace
-                    .unwrap_or_else(|| WorkspaceId::parse(DEFAULT_WORKSPACE).expect("the default is a workspace id"));
-                let project = project.map(|id| Project { workspace, id });
-                (project, [Capability::QuotaRead, Capability::QuotaManage].into())
-            }
-        };
-        Ok(Principal { key_id: key.key_id.clone(), kind: key.kind(), project, capabilities })
+        principal(key, workspace, project)
+    }
+
+    /// Who the key of this id is in `project`.
+    ///
+    /// # Errors
+    /// - `UNAUTHENTICATED`: no such key, or a disabled or expired one.
+    /// - `PROJECT_ACCESS_DENIED`: a project that the key does not speak for.
+    pub fn still(&self, key_id: &str, project: &Project, now: Timestamp) -> Result<Principal> {
+        let key = self.keys.values().find(|key| key.key_id == key_id);
+        let key = key.ok_or_else(|| Error::new(Kind::Unauthenticated, "There is no such key any more."))?;
+        principal(usable(key, now)?, Some(project.workspace.clone()), Some(project.id.clone()))
     }
 
     fn known(&self, key: Option<&str>, now: Timestamp) -> Result<&Key> {
-        let refused = |message: String| Error::new(Kind::Unauthenticated, message);
-        let Some(text) = key else {
-            return Err(refused("This request carries no key: send the header 'Authorization: Bearer KEY'.".into()));
-        };
-        let key = Secret::parse(text).and_then(|secret| self.keys.get(&secret.hash())).ok_or_else(|| {
-            refused("This key is not valid here: check it, or ask the service's operator for one.".into())
-        })?;
-        if key.disabled {
-            return Err(refused("This key is disabled: ask the service's operator for another.".into()));
-        }
-        if let Some(expires) = key.expires.filter(|expires| *expires <= now) {
-            return Err(refused(format!("This key expired at {expires}: ask the service's operator for another.")));
-        }
-        Ok(key)
+        let refused = |message: &str| Error::new(Kind::Unauthenticated, message);
+        let text =
+            key.ok_or_else(|| refused("This request carries no key: send the header 'Authorization: Bearer KEY'."))?;
+        let key = Secret::parse(text).and_then(|secret| self.keys.get(&secret.hash()));
+        usable(
+            key.ok_or_else(|| refused("This key is not valid here: check it, or ask the service's operator for one."))?,
+            now,
+        )
     }
+}
+
+fn usable(key: &Key, now: Timestamp) -> Result<&Key> {
+    let refused = |message: String| Error::new(Kind::Unauthenticated, message);
+    if key.disabled {
+        return Err(refused("This key is disabled: ask the service's operator for another.".into()));
+    }
+    if let Some(expires) = key.expires.filter(|expires| *expires <= now) {
+        return Err(refused(format!("This key expired at {expires}: ask the service's operator for another.")));
+    }
+    Ok(key)
+}
+
+/// What `key` is in the project that is named, if one is.
+fn principal(key: &Key, workspace: Option<WorkspaceId>, project: Option<ProjectId>) -> Result<Principal> {
+    let (project, capabilities) = match &key.scope {
+        Scope::Project(grant) => {
+            let own = &grant.project;
+            if workspace.is_some_and(|w| w != own.workspace) || project.is_some_and(|p| p != own.id) {
+                return Err(Error::new(
+                    Kind::ProjectAccessDenied,
+                    "X-Workspace-ID or X-Project-ID names another project than the key's: leave both headers out.",
+                ));
+            }
+            (Some(own.clone()), grant.access.capabilities())
+        }
+        Scope::Personal(grants) => match (workspace, project) {
+            (Some(workspace), Some(id)) => {
+                let asked = Project { workspace, id };
+                let grant = grants.iter().find(|grant| grant.project == asked).ok_or_else(|| {
+                    Error::new(
+                        Kind::ProjectAccessDenied,
+                        "This key has no access to the project that X-Workspace-ID and X-Project-ID name.",
+                    )
+                })?;
+                (Some(asked), grant.access.capabilities())
+            }
+            _ => (None, [].into()),
+        },
+        Scope::Operator => {
+            let workspace = workspace
+                .unwrap_or_else(|| WorkspaceId::parse(DEFAULT_WORKSPACE).expect("the default is a workspace id"));
+            let project = project.map(|id| Project { workspace, id });
+            (project, [Capability::QuotaRead, Capability::QuotaManage].into())
+        }
+    };
+    Ok(Principal { key_id: key.key_id.clone(), kind: key.kind(), project, capabilities })
 }
 
 fn header<T>(name: &str, value: Option<&str>, parse: fn(&str) -> Result<T, InvalidId>) -> Result<Option<T>> {
@@ -206,5 +227,31 @@ mod tests {
         let error = ring().authenticate(&Credentials::default(), JUNE.parse().expect("a time")).expect_err("no key");
         assert_eq!(error.kind(), &Kind::Unauthenticated);
         assert!(error.message().contains("Authorization: Bearer"), "{error}");
+    }
+
+    #[test]
+    fn what_a_key_still_is_without_its_secret() {
+        let project = |workspace, id| Project {
+            workspace: WorkspaceId::parse(workspace).expect("valid"),
+            id: ProjectId::parse(id).expect("valid"),
+        };
+        let still = |key_id: &str, project: Project, now: &str| {
+            let principal = ring().still(key_id, &project, now.parse().expect("a time"));
+            principal.and_then(|who| who.downloader()).map(|who| who.project().clone()).map_err(|e| e.kind().code())
+        };
+        for (key_id, of, now, want) in [
+            ("1", project("w", "p"), MAY, Ok(project("w", "p"))),
+            ("2", project("w", "p"), MAY, Ok(project("w", "p"))),
+            ("5", project("w", "p"), MAY, Ok(project("w", "p"))),
+            ("5", project("w", "p"), JUNE, Err("UNAUTHENTICATED")),
+            ("4", project("w", "p"), MAY, Err("UNAUTHENTICATED")),
+            ("9", project("w", "p"), MAY, Err("UNAUTHENTICATED")),
+            ("1", project("x", "p"), MAY, Err("PROJECT_ACCESS_DENIED")),
+            ("2", project("w", "q"), MAY, Err("PROJECT_ACCESS_DENIED")),
+            ("2", project("x", "q"), MAY, Err("ACCESS_DENIED")),
+            ("3", project("w", "p"), MAY, Err("ACCESS_DENIED")),
+        ] {
+            assert_eq!(still(key_id, of, now), want, "{key_id}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{InvalidKeys, KeyFileError, KeyRing};
 use crate::access::{Authenticator, Credentials, Principal};
+use crate::artifact::Project;
 use crate::error::{Error, Kind, Result};
 
 /// How often the file is read again. A change is in force after this and the time of a read.
@@ -138,6 +139,17 @@ impl WatchedKeys {
 #[async_trait]
 impl Authenticator for WatchedKeys {
     async fn authenticate(&self, credentials: &Credentials) -> Result<Principal> {
+        self.ring()?.authenticate(credentials, (self.clock)())
+    }
+
+    async fn still(&self, key_id: &str, project: &Project) -> Result<Principal> {
+        self.ring()?.still(key_id, project, (self.clock)())
+    }
+}
+
+impl WatchedKeys {
+    /// The keys in force.
+    fn ring(&self) -> Result<Arc<KeyRing>> {
         let state = self.state.load();
         if state.broken_since.is_some_and(|since| since.elapsed() >= GRACE) {
             return Err(Error::new(
@@ -146,7 +158,7 @@ impl Authenticator for WatchedKeys {
             )
             .with_source("the key file has been unusable for ten minutes"));
         }
-        state.ring.authenticate(credentials, (self.clock)())
+        Ok(Arc::clone(&state.ring))
     }
 }
 

@@ -4,7 +4,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use uuid::Uuid;
 
 use crate::artifact::{ArtifactName, ProjectId, TrialId};
-use crate::ledger::{Channel, Day, LedgerTime, Outcome, RefusalReason, ReservationId};
+use crate::ledger::{Channel, Day, LedgerTime, LinkId, Outcome, RefusalReason, ReservationId};
 
 /// A whole number of bytes or of things. Values above 2^63 - 1, which no sum reaches, are written
 /// as that; a negative one is not read.
@@ -48,16 +48,26 @@ impl FromSql for Day {
     }
 }
 
-impl ToSql for ReservationId {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(self.0.as_bytes().as_slice().into())
-    }
+/// Ids are written as their 16 bytes.
+macro_rules! uuid {
+    ($($name:ident, $what:literal;)*) => {$(
+        impl ToSql for $name {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(self.0.as_bytes().as_slice().into())
+            }
+        }
+
+        impl FromSql for $name {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                Uuid::from_slice(value.as_blob()?).map(Self).map_err(|_| unreadable($what))
+            }
+        }
+    )*};
 }
 
-impl FromSql for ReservationId {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        Uuid::from_slice(value.as_blob()?).map(Self).map_err(|_| unreadable("a reservation's id"))
-    }
+uuid! {
+    ReservationId, "a reservation's id";
+    LinkId, "a link's id";
 }
 
 /// Identifiers are written as their text and checked again when read.

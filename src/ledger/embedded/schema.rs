@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::OpenError;
 
 /// Stored in the file as `user_version`. A new version comes with a step that brings an old file up.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// What an empty file that belongs to nobody has as its `application_id`.
 const NO_APPLICATION: i64 = 0;
@@ -41,6 +41,7 @@ CREATE TABLE record (
     trial      TEXT,
     artifact   TEXT,
     request_id TEXT,
+    link_id    BLOB,
     reason     TEXT,                       -- why and by what a reservation was refused
     bound      INTEGER,
     used       INTEGER,
@@ -77,6 +78,7 @@ CREATE TABLE line (
     trial      TEXT,
     artifact   TEXT,
     request_id TEXT,
+    link_id    BLOB,
     reason     TEXT,                       -- of an adjustment
     hour       INTEGER,                    -- of a rolled-up line
     size       INTEGER NOT NULL,
@@ -106,6 +108,26 @@ CREATE TABLE adjustment (
 CREATE INDEX adjustment_day ON adjustment (day);
 ";
 
+/// Links came with version 2.
+const LINKS: &str = "
+CREATE TABLE link (
+    project    TEXT    NOT NULL,
+    id         BLOB    NOT NULL,
+    key_id     TEXT    NOT NULL,
+    trial      TEXT    NOT NULL,
+    artifact   TEXT    NOT NULL,
+    expires    INTEGER NOT NULL,
+    revoked    INTEGER NOT NULL,
+    PRIMARY KEY (project, id)
+) WITHOUT ROWID;
+CREATE INDEX link_over ON link (expires);
+";
+/// The columns that version 1 lacks.
+const LINK_COLUMNS: &str = "
+ALTER TABLE record ADD COLUMN link_id BLOB;
+ALTER TABLE line ADD COLUMN link_id BLOB;
+";
+
 /// Tells the files of a ledger from others of the same names: device and inode of the file and of
 /// its write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +153,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
     match (pragma(&connection, "application_id")?, pragma(&connection, "user_version")?) {
         (NO_APPLICATION, 0) if is_empty(&connection)? => create(&connection)?,
         (APPLICATION, VERSION) => {}
+        (APPLICATION, 1) => upgrade(&connection)?,
         (APPLICATION, version) => return Err(OpenError::Version(version)),
         _ => return Err(OpenError::Foreign),
     }
@@ -169,8 +192,14 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE;\n{TABLES}\nPRAGMA application_id = {APPLICATION};\nPRAGMA user_version = {VERSION};\nCOMMIT;"
+        "BEGIN IMMEDIATE;\n{TABLES}{LINKS}\nPRAGMA application_id = {APPLICATION};\nPRAGMA user_version = {VERSION};\nCOMMIT;"
     ))
+}
+
+/// Brings a file of version 1 up.
+fn upgrade(connection: &Connection) -> rusqlite::Result<()> {
+    connection
+        .execute_batch(&format!("BEGIN IMMEDIATE;\n{LINK_COLUMNS}{LINKS}\nPRAGMA user_version = {VERSION};\nCOMMIT;"))
 }
 
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {

@@ -1,12 +1,14 @@
 //! The book in SQLite tables: one statement per question.
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
+use uuid::Uuid;
 
 use super::columns::{Whole, unreadable};
 use crate::artifact::ProjectId;
-use crate::ledger::book::{Account, Book, Record, Refused, RollKey, State, Totals};
+use crate::ledger::book::{Account, Book, LinkRecord, Record, Refused, RollKey, State, Totals};
 use crate::ledger::{
-    Allowance, AuditFilter, Context, Day, Entry, LedgerTime, Override, ReservationId, Subject, Verification,
+    Allowance, AuditFilter, Context, Day, Entry, LedgerTime, Link, LinkId, Override, ReservationId, Subject,
+    Verification,
 };
 
 /// The tables inside the transaction that is open on the connection.
@@ -52,7 +54,19 @@ fn read_context(row: &Row<'_>) -> rusqlite::Result<Context> {
         trial: row.get("trial")?,
         artifact: row.get("artifact")?,
         request_id: row.get("request_id")?,
+        link_id: row.get("link_id")?,
     })
+}
+
+fn read_link(row: &Row<'_>) -> rusqlite::Result<LinkRecord> {
+    let link = Link {
+        id: row.get("id")?,
+        key_id: row.get("key_id")?,
+        trial: row.get("trial")?,
+        artifact: row.get("artifact")?,
+        expires: row.get("expires")?,
+    };
+    Ok(LinkRecord { link, revoked: row.get("revoked")? })
 }
 
 fn read_record(row: &Row<'_>) -> rusqlite::Result<Record> {
@@ -134,8 +148,8 @@ impl Book for SqlBook<'_> {
         };
         self.run(
             "INSERT OR REPLACE INTO record (id, project, day, size, state, amount, deadline, until, key_id, channel,
-                 trial, artifact, request_id, reason, bound, used, reserved, resets_at, retry_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                 trial, artifact, request_id, link_id, reason, bound, used, reserved, resets_at, retry_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
             params![
                 id,
                 project,
@@ -150,6 +164,7 @@ impl Book for SqlBook<'_> {
                 context.map(|context| &context.trial),
                 context.map(|context| &context.artifact),
                 context.map(|context| &context.request_id),
+                context.and_then(|context| context.link_id),
                 refused.map(|refused| refused.reason),
                 refused.map(|refused| Whole(refused.limit)),
                 refused.map(|refused| Whole(refused.used)),
@@ -230,8 +245,8 @@ impl Book for SqlBook<'_> {
         };
         self.run(
             "INSERT OR REPLACE INTO line (project, day, sequence, at, id, key_id, channel, trial, artifact, request_id,
-                 reason, hour, size, charged, outcome, count)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                 link_id, reason, hour, size, charged, outcome, count)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
             params![
                 project,
                 day,
@@ -243,6 +258,7 @@ impl Book for SqlBook<'_> {
                 context.map(|context| &context.trial),
                 context.map(|context| &context.artifact),
                 context.map(|context| &context.request_id),
+                context.and_then(|context| context.link_id),
                 reason,
                 roll.map(|key| key.hour),
                 Whole(entry.size),
@@ -338,6 +354,40 @@ impl Book for SqlBook<'_> {
     fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> rusqlite::Result<()> {
         let sql = "INSERT OR REPLACE INTO adjustment (project, id, day, applied) VALUES (?1, ?2, ?3, ?4)";
         self.run(sql, params![project, id, day, applied])
+    }
+
+    fn link(&mut self, project: &ProjectId, id: LinkId) -> rusqlite::Result<Option<LinkRecord>> {
+        let sql = "SELECT * FROM link WHERE project = ?1 AND id = ?2";
+        self.one(sql, params![project, id], read_link).optional()
+    }
+
+    fn put_link(&mut self, project: &ProjectId, record: &LinkRecord) -> rusqlite::Result<()> {
+        let LinkRecord { link, revoked } = record;
+        self.run(
+            "INSERT OR REPLACE INTO link (project, id, key_id, trial, artifact, expires, revoked)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![project, link.id, link.key_id, link.trial, link.artifact, link.expires, revoked],
+        )
+    }
+
+    fn live_links(
+        &mut self,
+        project: &ProjectId,
+        now: LedgerTime,
+        after: Option<LinkId>,
+        limit: usize,
+    ) -> rusqlite::Result<Vec<Link>> {
+        let sql = "SELECT * FROM link WHERE project = ?1 AND id > ?2 AND NOT revoked AND expires >= ?3
+                   ORDER BY id LIMIT ?4";
+        // No id is all zeros: it begins with the time.
+        let after = after.unwrap_or(LinkId(Uuid::nil()));
+        self.many(sql, params![project, after, now, bound(limit)], |row| Ok(read_link(row)?.link))
+    }
+
+    fn forget_links(&mut self, now: LedgerTime, limit: usize) -> rusqlite::Result<()> {
+        let sql = "DELETE FROM link WHERE (project, id) IN
+                       (SELECT project, id FROM link WHERE expires < ?1 ORDER BY expires LIMIT ?2)";
+        self.run(sql, params![now, bound(limit)])
     }
 
     fn forget_records(&mut self, now: LedgerTime, limit: usize) -> rusqlite::Result<()> {

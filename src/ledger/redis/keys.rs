@@ -3,7 +3,7 @@
 //! layout: releases that store things differently use different numbers and do not see each other.
 
 use crate::artifact::ProjectId;
-use crate::ledger::ReservationId;
+use crate::ledger::{LinkId, ReservationId};
 
 /// The version of everything that is stored: keys, and what is in them.
 const LAYOUT: u32 = 1;
@@ -43,6 +43,16 @@ pub(super) fn adjustment(base: &str, id: &str) -> String {
 /// The override.
 pub(super) fn allowance(base: &str) -> String {
     format!("{base}allowance")
+}
+
+/// What is remembered of a link.
+pub(super) fn link(base: &str, id: LinkId) -> String {
+    format!("{base}link:{id}")
+}
+
+/// The ids of live links.
+pub(super) fn links(base: &str) -> String {
+    format!("{base}links")
 }
 
 /// The days that have open leases.

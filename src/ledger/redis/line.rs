@@ -1,13 +1,14 @@
 //! Lines of the audit as they are stored: `at charged size outcome count id subject`.
 //!
 //! A read's subject is two JSON arrays with a tab between them, which JSON never contains: the first,
-//! key and channel, is what a rolled-up line keeps. An adjustment's subject is an object.
+//! key and channel, is what a rolled-up line keeps; the second has a fourth element, the link's id,
+//! if the read was by a link. An adjustment's subject is an object.
 
 use serde::{Deserialize, Serialize};
 
 use super::reply;
 use crate::artifact::{ArtifactName, TrialId};
-use crate::ledger::{Adjust, AuditFilter, Context, Entry, LedgerTime, Subject};
+use crate::ledger::{Adjust, AuditFilter, Context, Entry, LedgerTime, LinkId, Subject};
 
 #[derive(Serialize, Deserialize)]
 struct Correction {
@@ -24,7 +25,11 @@ pub(super) fn json(value: impl Serialize) -> String {
 /// The subject of a read.
 pub(super) fn context(context: &Context) -> String {
     let head = json((context.channel.as_str(), &context.key_id));
-    let rest = json((context.trial.as_str(), context.artifact.as_str(), &context.request_id));
+    let (trial, artifact, request) = (context.trial.as_str(), context.artifact.as_str(), &context.request_id);
+    let rest = match context.link_id {
+        None => json((trial, artifact, request)),
+        Some(link) => json((trial, artifact, request, link)),
+    };
     format!("{head}\t{rest}")
 }
 
@@ -63,9 +68,14 @@ pub(super) fn read(line: &str) -> Option<Entry> {
     let Some(rest) = rest else {
         return Some(entry(String::new(), Subject::RolledUp { key_id, channel }));
     };
-    let (trial, artifact, request_id): (String, String, String) = serde_json::from_str(rest).ok()?;
+    let mut rest = serde_json::from_str::<Vec<String>>(rest).ok()?.into_iter();
+    let (trial, artifact, request_id) = (rest.next()?, rest.next()?, rest.next()?);
+    let link_id = match rest.next() {
+        None => None,
+        Some(id) => Some(LinkId::parse(&id)?),
+    };
     let (trial, artifact) = (TrialId::parse(&trial).ok()?, ArtifactName::parse(&artifact).ok()?);
-    Some(entry(id.to_owned(), Subject::Read(Context { key_id, channel, trial, artifact, request_id })))
+    Some(entry(id.to_owned(), Subject::Read(Context { key_id, channel, trial, artifact, request_id, link_id })))
 }
 
 #[cfg(test)]
@@ -80,6 +90,7 @@ mod tests {
             trial: TrialId::parse("t").unwrap(),
             artifact: ArtifactName::parse("日本/a b\"").unwrap(),
             request_id: "\t".to_owned(),
+            link_id: Some(LinkId(uuid::Uuid::from_u128(7))),
         }
     }
 
@@ -98,6 +109,9 @@ mod tests {
             outcome: Some(Outcome::Corrected),
         };
         assert!(hints(&filter).iter().all(|hint| line.contains(hint)), "{line} {:?}", hints(&filter));
+        let by_key = Context { link_id: None, ..odd() };
+        let entry = read(&format!("7 3 9 completed 1 id {}", context(&by_key))).unwrap();
+        assert_eq!(entry.subject, Subject::Read(by_key));
         let rolled = read(&format!("0 1 2 completed 5 - {}", subject.split('\t').next().unwrap())).unwrap();
         assert_eq!((rolled.key_id(), rolled.channel(), rolled.id.as_str()), (&*odd().key_id, Some(Channel::Link), ""));
         assert_eq!(read("1 2 3 completed 1 id [\"http\"]"), None);

@@ -25,6 +25,9 @@ pub(super) struct Scripts {
     pub(super) adjust: Script,
     pub(super) set_allowance: Script,
     pub(super) get_allowance: Script,
+    pub(super) record_link: Script,
+    pub(super) list_links: Script,
+    pub(super) revoke_link: Script,
     pub(super) peek: Script,
     pub(super) expire: Script,
     pub(super) register: Script,
@@ -53,7 +56,7 @@ impl Scripts {
             Script { sha: redis::Script::new(&code).get_hash().to_owned(), code }
         };
         Self {
-            reserve: script(WRITES, lua!("today", "record", "account", "expiry", "allowed", "reserve")),
+            reserve: script(WRITES, lua!("today", "record", "account", "expiry", "allowed", "links", "reserve")),
             extend: script(ENDS, lua!("today", "record", "extend")),
             settle: script(ENDS, lua!("today", "record", "account", "settle")),
             usage: script(ENDS, lua!("today", "record", "account", "expiry", "allowed", "usage")),
@@ -62,6 +65,9 @@ impl Scripts {
             adjust: script(WRITES, lua!("today", "record", "account", "adjust")),
             set_allowance: script(WRITES, lua!("today", "record", "set_allowance")),
             get_allowance: script(READS, lua!("today", "get_allowance")),
+            record_link: script(WRITES, lua!("today", "record", "links", "record_link")),
+            list_links: script(ENDS, lua!("today", "record", "links", "list_links")),
+            revoke_link: script(ENDS, lua!("today", "record", "links", "revoke_link")),
             peek: script(READS, lua!("today", "record", "peek")),
             expire: script(ENDS, lua!("today", "record", "account", "expiry", "expire")),
             register: script(WRITES, lua!("register")),

@@ -2,7 +2,7 @@
 
 use super::super::book::{Account, Book, Record, Refused, State};
 use super::super::{Admission, Allowance, Lease, LedgerTime, MAX_AMOUNT, Refusal, RefusalReason, Reserve, Standing};
-use super::{Moment, account, known, statement, sweep};
+use super::{Moment, account, known, links, statement, sweep};
 use crate::artifact::ProjectId;
 
 /// The longest that a `busy` refusal asks to wait, ms.
@@ -18,6 +18,11 @@ pub fn reserve<B: Book>(book: &mut B, at: &Moment<'_>, call: &Reserve) -> Result
     }
     if at.now > call.not_after {
         return Ok(Admission::Stale);
+    }
+    if let Some(link) = call.context.link_id
+        && !links::is_live(book, at, &call.project, link)?
+    {
+        return Ok(Admission::LinkRevoked);
     }
     let allowance = statement::allowance_in_force(book, at, &call.project)?;
     let limit = allowance.bytes().unwrap_or(MAX_AMOUNT).min(MAX_AMOUNT);

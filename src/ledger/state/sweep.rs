@@ -50,12 +50,13 @@ fn expire<B: Book>(book: &mut B, at: &Moment<'_>, project: &ProjectId, id: Reser
     book.put_record(project, id, &Record { day, size, state })
 }
 
-/// Deletes at most `limit` ids whose time is over, and about as much of days beyond the retention.
+/// Deletes at most `limit` ids and links whose time is over, and about as much of days beyond the retention.
 /// Changes no answer.
 ///
 /// # Errors
 /// The book's.
 pub fn forget<B: Book>(book: &mut B, at: &Moment<'_>, limit: usize) -> Result<(), B::Error> {
     book.forget_records(at.now, limit)?;
+    book.forget_links(at.now, limit)?;
     book.forget_days(at.first_kept(), limit)
 }

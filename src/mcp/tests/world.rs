@@ -69,6 +69,7 @@ impl World {
         let front = Front {
             access: Arc::new(Keys),
             services: Services {
+                links: None,
                 listing: Arc::new(Listing::new(catalog)),
                 reads: Arc::new(reads),
                 verdicts: Verdicts::default(),
@@ -152,6 +153,10 @@ impl Authenticator for Keys {
         let project =
             Project { workspace: WorkspaceId::parse("w").expect("valid"), id: ProjectId::parse("p").expect("valid") };
         Ok(Principal { key_id: "k".into(), kind: KeyKind::Project, project: Some(project), capabilities })
+    }
+
+    async fn still(&self, _: &str, _: &Project) -> Result<Principal> {
+        Err(Error::new(Kind::Unauthenticated, "Send a key."))
     }
 }
 

@@ -12,6 +12,8 @@ use crate::artifact::{ArtifactName, TrialId};
 use crate::catalog::Found;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::Channel;
+use crate::link::DEFAULT_LIFE_SECONDS;
+use crate::links::Minted;
 use crate::mcp::content;
 use crate::read::{CHANGED_RETRIES, MeteredRead};
 use crate::request::RequestId;
@@ -145,7 +147,7 @@ impl Reading<'_> {
             Content::Text(encoding) => self.window(read, encoding).await,
             Content::Image(format) => self.image(read, format).await,
             Content::Other(label) => {
-                let shown = self.describe(read.found(), label, "only text and images are shown");
+                let shown = self.describe(read.found(), label, "only text and images are shown").await;
                 read.complete();
                 Ok(shown)
             }
@@ -163,24 +165,33 @@ impl Reading<'_> {
     async fn image(&self, mut read: MeteredRead, format: ImageFormat) -> Result<Value> {
         let found = read.found().clone();
         let size = found.stat().size;
-        let refused = |reason: Reason| {
+        let refused = async |reason: Reason| {
             let why = format!("it begins like {}, but is {reason}", format.media_type());
-            self.describe(&found, format.media_type(), &why)
+            self.describe(&found, format.media_type(), &why).await
         };
         if size > image::MAX_BYTES {
             read.complete();
-            return Ok(refused(Reason::TooLarge { bytes: size }));
+            return Ok(refused(Reason::TooLarge { bytes: size }).await);
         }
         let bytes = read.fetch(0..size).await?;
         // The charge is the same whatever the verdict, so the reservation need not wait for it.
         read.complete();
         match self.services.verdicts.of(bytes.clone()).await? {
             Ok(sound) => Ok(content::result(content::image(&found, &sound, &bytes))),
-            Err(reason) => Ok(refused(reason)),
+            Err(reason) => Ok(refused(reason).await),
         }
     }
 
-    fn describe(&self, found: &Found, what: &str, why: &str) -> Value {
-        content::result(vec![content::text_block(&content::metadata(found, what, why, &self.services.base_url))])
+    async fn describe(&self, found: &Found, what: &str, why: &str) -> Value {
+        let link = self.link(found).await;
+        let text = content::metadata(found, what, why, &self.services.base_url, link.as_ref());
+        content::result(vec![content::text_block(&text)])
+    }
+
+    /// A link for whoever the agent works for. The description is good without one.
+    async fn link(&self, found: &Found) -> Option<Minted> {
+        let links = self.services.links.as_ref().filter(|links| links.enabled())?;
+        let minted = links.mint_for(self.who, found, DEFAULT_LIFE_SECONDS).await;
+        minted.inspect_err(|error| tracing::warn!(request_id = %self.request_id, ?error, "no link was made")).ok()
     }
 }

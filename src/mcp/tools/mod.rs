@@ -20,6 +20,7 @@ use crate::access::{Capability, Principal, Viewer};
 use crate::artifact::{ArtifactName, TrialId, text};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::Refusal;
+use crate::links::Links;
 use crate::listing::Listing;
 use crate::read::Reads;
 use crate::request::RequestId;
@@ -35,6 +36,8 @@ pub(super) struct Services {
     pub(super) verdicts: Verdicts,
     /// What download hints begin with, without a slash at its end.
     pub(super) base_url: String,
+    /// Makes links to what is not shown.
+    pub(super) links: Option<Arc<Links>>,
 }
 
 /// Who calls.

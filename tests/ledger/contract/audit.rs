@@ -85,6 +85,7 @@ pub(crate) async fn every_character_survives(open: Open) {
             key_id: format!("k'{name}"),
             artifact: ArtifactName::parse(name).unwrap(),
             request_id: "r\u{0}\n'".to_owned(),
+            link_id: None,
             ..context()
         };
         it.read(n, 1, Outcome::Completed, odd.clone()).await;

@@ -21,10 +21,10 @@ fn a_file_of_a_later_version_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ledger.db");
     drop(open(&path, 1, &ManualClock::at(NOON)));
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 3).unwrap();
     let refused = refusal(&path);
-    assert!(matches!(refused, OpenError::Version(2)), "{refused:?}");
-    assert!(refused.to_string().contains("version 2"), "{refused}");
+    assert!(matches!(refused, OpenError::Version(3)), "{refused:?}");
+    assert!(refused.to_string().contains("version 3"), "{refused}");
 }
 
 #[test]
@@ -159,4 +159,25 @@ async fn a_write_ahead_log_that_was_cut_keeps_what_is_whole() {
     let copy = open(&copy, 100, &ManualClock::at(NOON));
     let sums = copy.verify(&project("p"), None).await.unwrap().reply;
     assert!(sums.balanced() && sums.reserved >= 50, "{sums:?}");
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_is_brought_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ledger.db");
+    let ledger = open(&path, 100, &ManualClock::at(NOON));
+    ledger.reserve(&support::reserve(1, 50, NOON + 1)).await.unwrap();
+    ledger.close().await;
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "DROP TABLE link; ALTER TABLE record DROP COLUMN link_id; ALTER TABLE line DROP COLUMN link_id;
+             PRAGMA user_version = 1",
+        )
+        .unwrap();
+    let ledger = open(&path, 100, &ManualClock::at(NOON));
+    ledger.settle(&support::settle(1, 20, 50, NOON)).await.unwrap();
+    assert!(ledger.links(&project("p"), None, 9).await.unwrap().reply.is_empty());
+    let sums = ledger.verify(&project("p"), None).await.unwrap().reply;
+    assert!(sums.balanced() && sums.used == 20, "{sums:?}");
 }

@@ -147,6 +147,7 @@ impl World {
                 trial: trial(n % 2),
                 artifact: ArtifactName::parse("a").unwrap(),
                 request_id: format!("r{n}"),
+                link_id: None,
             };
             let id = self.fresh();
             let not_after = self.now().plus(self.policy.rules.admission_ms);
@@ -220,6 +221,7 @@ impl World {
                 trial: trial(0),
                 artifact: ArtifactName::parse("a").unwrap(),
                 request_id: "stray".to_owned(),
+                link_id: None,
             },
         };
         self.send(Sent::Settle(settle)).await.map(drop)

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use artifactd::ledger::{Adjust, Allowance, Extend, Ledger, LedgerTime, Override, Policy, Reserve, Rules, Settle};
+use artifactd::artifact::{ArtifactName, TrialId};
+use artifactd::ledger::{
+    Adjust, Allowance, Clock, Extend, Ledger, LedgerTime, Link, LinkId, Override, Policy, Reserve, Rules, Settle,
+};
 
 use crate::redis::{on_shared_server, options};
 use crate::servers::redis::{ask, server, shared_cluster, url};
@@ -68,6 +71,21 @@ async fn every_key_ends_and_lies_in_the_slot_of_its_project() {
     let set = Override { allowance: Allowance::Unlimited, until, by: "op".to_owned(), reason: String::new() };
     ledger.set_allowance(&p, Some(&set)).await.unwrap();
     let all = ends("an override with an end");
+
+    let link = |n, lives_ms| Link {
+        id: LinkId(uuid::Uuid::from_u128(n)),
+        key_id: "k".to_owned(),
+        trial: TrialId::parse("t").unwrap(),
+        artifact: ArtifactName::parse("a").unwrap(),
+        expires: LedgerTime(clock.now_ms() + lives_ms),
+    };
+    ledger.record_link(&p, &link(1, 3_600_000)).await.unwrap();
+    // A shorter one does not shorten the lists.
+    ledger.record_link(&p, &link(2, 1000)).await.unwrap();
+    assert!(keys(port).iter().filter(|(key, _)| key.contains(":links")).all(|(_, lives)| *lives > 3_600_000));
+    let mut all: BTreeSet<_> = all.into_iter().chain(ends("a link")).collect();
+    assert!(ledger.revoke_link(&p, link(2, 0).id).await.unwrap().reply);
+    all.extend(ends("a revocation"));
 
     let slot = |key: &str| ask(shared_cluster()[0], &["CLUSTER", "KEYSLOT", key]);
     let of_project: BTreeSet<_> = all.iter().filter(|key| *key != "artifactd:1:projects").collect();

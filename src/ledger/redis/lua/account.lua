@@ -4,8 +4,8 @@
 --   base..day..':rolled'   the index in that list of each rolled-up line, by its name
 --   base..day..':due'      ids of the open leases by deadline
 --   base..'days'           the days that have had leases, where the account is `listed` (1, else 0)
--- A subject is `[channel,key]<tab>[trial,artifact,request]` for a read, its first half for a
--- rolled-up line, an object for an adjustment.
+-- A subject is `[channel,key]<tab>[trial,artifact,request]` for a read, with the id of the link fourth
+-- if it was by one; its first half for a rolled-up line, an object for an adjustment.
 local function account(day)
   local key = base .. day .. ':account'
   local text = redis.call('GET', key)

@@ -1,11 +1,12 @@
 -- Reserves bytes of today's allowance. A known id answers its present state.
 --   KEYS 1 the id's record
---   ARGV 1-6 today.lua; 7 id; 8 size; 9 not_after; 10 context
+--   ARGV 1-6 today.lua; 7 id; 8 size; 9 not_after; 10 context; 11 the link's id, or ''
 --   {now, 'reserved', grant, day, deadline, allowance, used, reserved}   the last two of today
 --   {now, 'refused', size, bound, reason, used, reserved, resets_at, retry_at or '-'}
 --   {now, 'settled'}  {now, 'expired'}
 --   {now, 'again'}    more leases are due than one call sweeps: repeat
 --   {now, 'stale'}    executed after not_after: nothing is stored
+--   {now, 'link_revoked'}    or expired, or never recorded: nothing is stored
 local function reserved(grant, day, deadline, allowance, of)
   return {now, 'reserved', grant, day, deadline, allowance, of.used, of.reserved}
 end
@@ -31,6 +32,12 @@ end
 local id, size, not_after, context = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10]
 if now > not_after then
   return {now, 'stale'}
+end
+if ARGV[11] ~= '' then
+  local by = link(ARGV[11])
+  if not by or by.revoked or by.over then
+    return {now, 'link_revoked'}
+  end
 end
 
 local allowance = allowed()

@@ -47,6 +47,7 @@ pub(super) fn context(key_id: &str) -> Context {
         trial: TrialId::parse("t").expect("valid"),
         artifact: ArtifactName::parse("a.txt").expect("valid"),
         request_id: "r".to_owned(),
+        link_id: None,
     }
 }
 

@@ -1,0 +1,138 @@
+//! Clients that drip, leave, or want too much at once.
+
+use std::time::Duration;
+
+use artifactd::access::Preset;
+use artifactd::ledger::Allowance;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::probe::Fault;
+use super::process::Process;
+use super::raw;
+use super::service::{Options, PROJECT, Service, make_key};
+
+const MIB: usize = 1 << 20;
+const PATH: &str = "/v1/trials/t1/artifacts/a/content";
+
+/// Asks for the file through a small window.
+async fn slow_client(service: &Service) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(8192).expect("set");
+    let mut client = socket.connect(service.address).await.expect("it listens");
+    client.write_all(&raw::request("GET", PATH, &service.keys.read_only, "")).await.expect("sent");
+    client
+}
+
+#[tokio::test]
+async fn a_client_that_drips_is_cut_and_charged_what_went_out() {
+    let settings = "[limits]\nstall_seconds = 2\nleast_rate = \"1 MiB\"\n".to_owned();
+    let options = Options { settings, ..Options::default() };
+    let service = Service::with(&[("t1", "a", &vec![7; 64 * MIB])], options).await;
+    let mut client = slow_client(&service).await;
+    let mut some = [0; 4096];
+    // It takes something all the time, and never enough.
+    let dripping = async {
+        loop {
+            match client.read(&mut some).await {
+                Ok(0) | Err(_) => break,
+                Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let settled = async {
+        service.quota_until(|quota| quota["open_reservations"] == 1).await;
+        service.quota_until(|quota| quota["open_reservations"] == 0).await;
+    };
+    tokio::time::timeout(raw::PATIENCE, async {
+        tokio::select! { () = dripping => {}, () = settled => {} }
+    })
+    .await
+    .expect("it is cut");
+    let charged = service.settled().await;
+    assert!(charged < 64 * MIB as u64, "{charged}");
+    assert_eq!(service.json("/v1/quota/audit").await["items"][0]["outcome"], "aborted");
+}
+
+#[tokio::test]
+async fn open_reads_are_capped_by_project_and_in_all() {
+    for (settings, own, foreign) in [("project_streams = 2", 429, 200), ("streams = 2", 429, 429)] {
+        let settings = format!("[limits]\n{settings}\n");
+        let options = Options { settings, daily: Allowance::Unlimited, ..Options::default() };
+        let service = Service::with(&[("t1", "a", &[7; 1000])], options).await;
+        service.put_foreign("t1", "a", &[7; 1000]);
+        service.store.set(Fault::StallAfter(10));
+        let mut open = Vec::new();
+        for _ in 0..2 {
+            open.push(service.get(PATH).await);
+        }
+        let third = service.get(PATH).await;
+        assert_eq!(third.status().as_u16(), own);
+        assert_eq!(third.headers()["retry-after"], "1");
+        assert_eq!(third.json::<Value>().await.expect("JSON")["code"], "TOO_MANY_REQUESTS");
+        let other = service.request(Method::GET, PATH, &service.keys.foreign).send().await.expect("an answer");
+        assert_eq!(other.status().as_u16(), foreign);
+        drop(other);
+        // What is no read has room.
+        let head = service.request(Method::HEAD, PATH, &service.keys.read_only).send().await.expect("an answer");
+        assert_eq!(head.status(), StatusCode::OK);
+        let quota = service.json("/v1/quota").await;
+        assert_eq!(quota["refused"], 0, "the ledger was not asked");
+        service.store.set(Fault::None);
+        for answer in open {
+            assert_eq!(answer.bytes().await.expect("whole").len(), 1000);
+        }
+        service.settled().await;
+        assert_eq!(service.get(PATH).await.status(), 200, "places are given back");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_noticed_though_there_is_nothing_to_send() {
+    let service = Service::start(&[("t1", "a", &vec![7; 4 * MIB])]).await;
+    // Only the connection can tell that the client is gone.
+    service.store.set(Fault::StallAfter(100));
+    let mut client = TcpStream::connect(service.address).await.expect("it listens");
+    client.write_all(&raw::request("GET", PATH, &service.keys.read_only, "")).await.expect("sent");
+    assert!(client.read(&mut [0; 4096]).await.expect("bytes") > 0);
+    service.quota_until(|quota| quota["open_reservations"] == 1).await;
+    let begun = tokio::time::Instant::now();
+    drop(client);
+    assert_eq!(service.settled().await, 100);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_client_that_left_is_logged_as_499() {
+    let scratch = tempfile::tempdir().expect("scratch directory");
+    let at = |name: &str| scratch.path().join(name);
+    std::fs::create_dir_all(at("store/demo/t1")).expect("folders");
+    std::fs::File::create(at("store/demo/t1/a")).expect("file").set_len(256 << 20).expect("a sparse file");
+    let key = make_key(&at("keys.toml"), "reader", PROJECT, Preset::ReadOnly);
+    let config = format!(
+        "listen = \"127.0.0.1:0\"\n[store]\nurl = \"file://{0}/store\"\n[ledger]\nurl = \"embedded://{0}/ledger.db\"\n\
+         [access]\nkeys_file = \"{0}/keys.toml\"\n[log]\nformat = \"json\"\n",
+        scratch.path().display()
+    );
+    std::fs::write(at("config.toml"), config).expect("settings");
+    let process = Process::start(&at("config.toml"));
+    let mut client = TcpStream::connect(process.address).await.expect("it listens");
+    client.write_all(&raw::request("GET", PATH, &key, "X-Request-Id: gone\r\n")).await.expect("sent");
+    assert!(client.read(&mut [0; 4096]).await.expect("bytes") > 0);
+    drop(client);
+    let give_up = tokio::time::Instant::now() + raw::PATIENCE;
+    let charged = loop {
+        let quota = process.json("/v1/quota", &key);
+        if quota["open_reservations"] == 0 {
+            break quota["used_bytes"].clone();
+        }
+        assert!(tokio::time::Instant::now() < give_up, "{quota}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let log = process.stop();
+    let line = log.lines().find(|line| line.contains("\"gone\"") && line.contains("499")).expect("a line");
+    let line: Value = serde_json::from_str(line).expect("JSON");
+    assert_eq!((&line["status"], &line["bytes"]), (&json!(499), &charged), "{line}");
+}
