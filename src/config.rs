@@ -7,12 +7,12 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::artifact::ProjectId;
 use crate::artifact::key::Layout;
-use crate::bytesize::ByteSize;
+use crate::bytesize::{ByteSize, deserialize_allowance};
 use crate::ledger::{Allowance, Policy, ResetZone, Rules, redis};
 use crate::link::SigningKeys;
 use crate::read::{Caps, Timing};
@@ -109,7 +109,7 @@ pub struct LedgerConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct QuotaConfig {
     /// What a project may download a day, bytes, or `unlimited`. Default 50 GiB.
-    #[serde(deserialize_with = "allowance")]
+    #[serde(deserialize_with = "deserialize_allowance")]
     pub daily_bytes: Allowance,
     /// The zone whose midnight begins a day, an IANA name. Default `UTC`.
     pub reset_zone: String,
@@ -412,14 +412,6 @@ fn set(table: &mut Table, path: &str, value: &str) -> Option<()> {
             Some(())
         }
     }
-}
-
-fn allowance<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Allowance, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    if value.as_str() == Some("unlimited") {
-        return Ok(Allowance::Unlimited);
-    }
-    ByteSize::deserialize(value).map(|size| Allowance::Bytes(size.bytes())).map_err(de::Error::custom)
 }
 
 fn listen() -> SocketAddr {

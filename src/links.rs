@@ -17,7 +17,7 @@ use crate::cursor;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{Clock, Ledger, LedgerTime, Link, LinkId, Unavailable};
 use crate::link::{Claims, DEFAULT_LIFE_SECONDS, MAX_LIFE_SECONDS, MIN_LIFE_SECONDS, SigningKeys};
-use crate::listing::{DEFAULT_LIMIT, ListQuery, MAX_LIMIT};
+use crate::listing::{ListQuery, page_limit};
 use crate::store::ETag;
 
 /// What may stand in a path segment as it is (RFC 3986 §2.3).
@@ -201,10 +201,7 @@ impl Links {
     /// # Errors
     /// `INVALID_LIMIT`, `INVALID_CURSOR`, `QUOTA_UNAVAILABLE`.
     pub async fn list(&self, who: &Downloader, query: &ListQuery) -> Result<LinkPage> {
-        let limit = query.limit.map_or(Some(DEFAULT_LIMIT), |limit| usize::try_from(limit).ok());
-        let limit = limit
-            .filter(|limit| (1..=MAX_LIMIT).contains(limit))
-            .ok_or_else(|| Error::new(Kind::InvalidLimit, format!("limit is a whole number from 1 to {MAX_LIMIT}.")))?;
+        let limit = page_limit(query.limit)?;
         let listing = format!("links {}", who.project().id);
         let after = query.cursor.as_deref().map(|cursor| cursor::read(&listing, cursor)).transpose()?;
         let after = after.as_deref().and_then(LinkId::parse);

@@ -123,7 +123,7 @@ impl Listing {
     /// `INVALID_LIMIT`, `INVALID_CURSOR`, `INVALID_NAME` (the prefix), `TRIAL_NOT_FOUND`,
     /// `STORE_UNAVAILABLE`.
     pub async fn artifacts(&self, who: &Viewer, trial: &TrialId, query: &ListQuery) -> Result<ArtifactPage> {
-        let limit = limit(query.limit)?;
+        let limit = page_limit(query.limit)?;
         let base = self.catalog.trial_prefix(who, trial);
         let prefix = base.narrowed(checked_prefix(query.prefix.as_deref().unwrap_or_default())?);
         let mut after = query.cursor.as_deref().map(|cursor| cursor::read(prefix.as_str(), cursor)).transpose()?;
@@ -154,7 +154,7 @@ impl Listing {
     /// # Errors
     /// `INVALID_LIMIT`, `INVALID_CURSOR`, `STORE_UNAVAILABLE`.
     pub async fn trials(&self, who: &Viewer, query: &ListQuery) -> Result<TrialPage> {
-        let limit = limit(query.limit)?;
+        let limit = page_limit(query.limit)?;
         let prefix = self.catalog.trials_prefix(who);
         let mut after = query.cursor.as_deref().map(|cursor| cursor::read(prefix.as_str(), cursor)).transpose()?;
         let mut items = Vec::new();
@@ -171,7 +171,11 @@ impl Listing {
     }
 }
 
-fn limit(asked: Option<u64>) -> Result<usize> {
+/// How many items a page has, of this listing and of every other.
+///
+/// # Errors
+/// `INVALID_LIMIT`.
+pub(crate) fn page_limit(asked: Option<u64>) -> Result<usize> {
     match asked.map(usize::try_from) {
         None => Ok(DEFAULT_LIMIT),
         Some(Ok(limit)) if (1..=MAX_LIMIT).contains(&limit) => Ok(limit),
@@ -196,10 +200,10 @@ mod tests {
 
     #[test]
     fn limits_have_bounds() {
-        assert_eq!(limit(None).expect("default"), 25);
-        assert_eq!(limit(Some(100)).expect("most"), 100);
+        assert_eq!(page_limit(None).expect("default"), 25);
+        assert_eq!(page_limit(Some(100)).expect("most"), 100);
         for bad in [0, 101, u64::MAX] {
-            assert_eq!(limit(Some(bad)).expect_err("refused").kind(), &Kind::InvalidLimit);
+            assert_eq!(page_limit(Some(bad)).expect_err("refused").kind(), &Kind::InvalidLimit);
         }
     }
 

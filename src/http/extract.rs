@@ -88,10 +88,14 @@ pub(super) struct ListParams {
 
 impl ListParams {
     pub(super) fn into_query(self) -> ListQuery {
-        // What is no number is out of bounds.
-        let limit = self.limit.map(|limit| limit.parse().unwrap_or(0));
+        let limit = self.limit.as_deref().map(limit_of);
         ListQuery { limit, cursor: self.cursor, prefix: self.prefix }
     }
+}
+
+/// A `limit` parameter. What is no number is out of bounds.
+pub(super) fn limit_of(text: &str) -> u64 {
+    text.parse().unwrap_or(0)
 }
 
 /// What a download may ask for beside its bytes.

@@ -9,14 +9,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Front;
-use super::extract::Params;
+use super::extract::{Params, limit_of};
 use super::problem::Problem;
 use crate::access::Principal;
 use crate::artifact::TrialId;
 use crate::cursor;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{Allowance, AuditFilter, Channel, Day, Entry, Outcome, Subject};
-use crate::listing::{DEFAULT_LIMIT, MAX_LIMIT};
+use crate::listing::page_limit;
 
 pub(super) fn routes() -> Router<Arc<Front>> {
     Router::new()
@@ -79,13 +79,6 @@ impl AuditParams {
             outcome: outcome.transpose()?,
         })
     }
-
-    fn limit(&self) -> Result<usize> {
-        let limit = self.limit.as_deref().map_or(Some(DEFAULT_LIMIT), |limit| limit.parse().ok());
-        limit
-            .filter(|limit| (1..=MAX_LIMIT).contains(limit))
-            .ok_or_else(|| Error::new(Kind::InvalidLimit, format!("limit is a whole number from 1 to {MAX_LIMIT}.")))
-    }
 }
 
 fn day(text: Option<&str>) -> Result<Option<Day>> {
@@ -101,7 +94,7 @@ async fn audit(
     Params(params): Params<AuditParams>,
 ) -> Result<Json<Value>, Problem> {
     let reader = who.quota_reader()?;
-    let (filter, limit) = (params.filter()?, params.limit()?);
+    let (filter, limit) = (params.filter()?, page_limit(params.limit.as_deref().map(limit_of))?);
     let listing = format!("audit {} {filter:?}", reader.project().id);
     let mut asked = day(params.day.as_deref())?;
     let mut from = None;
