@@ -31,9 +31,9 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 
 use super::{
-    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, Extend, Extension,
-    Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply, Reserve,
-    Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
+    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, DayUsage, Extend,
+    Extension, Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply,
+    Reserve, Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
 };
 use crate::artifact::ProjectId;
 use connect::Connector;
@@ -357,6 +357,10 @@ impl Ledger for Redis {
 
     async fn usage(&self, project: &ProjectId) -> Reply<Usage> {
         self.read_usage(project).await
+    }
+
+    async fn history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>> {
+        self.read_history(project, days).await
     }
 
     async fn audit(
