@@ -127,6 +127,8 @@ impl Admission {
 /// Today's account, the reservation just admitted included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
+    /// Today.
+    pub day: Day,
     /// The allowance in force.
     pub allowance: Allowance,
     /// Bytes charged.

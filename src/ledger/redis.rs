@@ -262,7 +262,7 @@ fn admission(mut answer: Answer, requested: u64, today: &DaySpan) -> Reply<Admis
             let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
             let allowance = allowance(&answer.text()?)?;
             let (used, reserved) = (answer.amount()?, answer.amount()?);
-            Admission::Reserved(lease, Standing { allowance, used, reserved, resets_at: today.end })
+            Admission::Reserved(lease, Standing { day: today.day, allowance, used, reserved, resets_at: today.end })
         }
         "refused" => {
             // A size that no account holds comes back as it was sent.

@@ -69,7 +69,8 @@ fn present<B: Book>(
 }
 
 const fn standing(at: &Moment<'_>, allowance: Allowance, account: &Account) -> Standing {
-    Standing { allowance, used: account.used, reserved: account.reserved, resets_at: at.today.end }
+    let (day, resets_at) = (at.today.day, at.today.end);
+    Standing { day, allowance, used: account.used, reserved: account.reserved, resets_at }
 }
 
 /// The most that an account holds, bytes.
