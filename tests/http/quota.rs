@@ -1,11 +1,15 @@
 //! The account and its audit over HTTP: what each endpoint answers, to whom, and to what not.
 
+use std::time::{Duration, Instant};
+
+use artifactd::access::Preset;
 use artifactd::ledger::{Allowance, Rules};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
 use super::probe::Fault;
-use super::service::{Options, Service};
+use super::process::Process;
+use super::service::{Options, PROJECT, Service, make_key};
 
 const FILES: &[(&str, &str, &[u8])] = &[
     ("t1", "a.txt", &[b'a'; 100]),
@@ -69,12 +73,12 @@ fn without_times(mut value: Value) -> Value {
     match &mut value {
         Value::Object(fields) => {
             for (name, field) in fields.iter_mut() {
-                *field = match field {
+                *field = match field.take() {
                     Value::String(text) if times.contains(&name.as_str()) => {
                         assert!(!text.is_empty());
                         json!("…")
                     }
-                    other => without_times(other.take()),
+                    other => without_times(other),
                 };
             }
         }
@@ -197,7 +201,16 @@ async fn who_may_ask_what_and_what_is_refused() {
         (operator, &put, allowance, Some("other"), Some(set), 403, "PROJECT_ACCESS_DENIED", "X-Project-ID"),
         (operator, &post, adjustments, Some("other"), None, 403, "PROJECT_ACCESS_DENIED", "X-Project-ID"),
         (operator, &get, "/v1/workspaces/w/projects/demo/limits", Some("demo"), None, 200, "", ""),
-        (operator, &get, "/v1/workspaces/w/projects/demo/limits", Some("other"), None, 403, "PROJECT_ACCESS_DENIED", ""),
+        (
+            operator,
+            &get,
+            "/v1/workspaces/w/projects/demo/limits",
+            Some("other"),
+            None,
+            403,
+            "PROJECT_ACCESS_DENIED",
+            "",
+        ),
         // What is malformed.
         (reads, &get, "/v1/quota/check", None, None, 400, "INVALID_REQUEST", "bytes"),
         (reads, &get, "/v1/quota/check?bytes=", None, None, 400, "INVALID_REQUEST", "bytes"),
@@ -229,15 +242,74 @@ async fn who_may_ask_what_and_what_is_refused() {
         (operator, &put, allowance, None, Some(r#"{"daily_bytes":5}"#), 400, "INVALID_REQUEST", "reason"),
         (operator, &put, allowance, None, Some(r#"{"daily_bytes":5,"reason":" "}"#), 400, "INVALID_REQUEST", "reason"),
         (operator, &put, allowance, None, Some(r#"{"daily_bytes":-5,"reason":"r"}"#), 400, "INVALID_REQUEST", "2^53"),
-        (operator, &put, allowance, None, Some(r#"{"daily_bytes":9007199254740992,"reason":"r"}"#), 400, "INVALID_REQUEST", "2^53"),
-        (operator, &put, allowance, None, Some(r#"{"daily_bytes":5,"reason":"r","until":"soon"}"#), 400, "INVALID_REQUEST", ""),
-        (operator, &put, allowance, None, Some(r#"{"daily_bytes":5,"reason":"r","until":"2020-01-01T00:00:00Z"}"#), 400, "INVALID_REQUEST", "future"),
-        (operator, &put, allowance, None, Some(r#"{"daily_bytes":5,"reason":"r","until":"1960-01-01T00:00:00Z"}"#), 400, "INVALID_REQUEST", "future"),
-        (operator, &put, allowance, None, Some(r#"{"daily_bytes":5,"reason":"r","untill":null}"#), 400, "INVALID_REQUEST", "untill"),
+        (
+            operator,
+            &put,
+            allowance,
+            None,
+            Some(r#"{"daily_bytes":9007199254740992,"reason":"r"}"#),
+            400,
+            "INVALID_REQUEST",
+            "2^53",
+        ),
+        (
+            operator,
+            &put,
+            allowance,
+            None,
+            Some(r#"{"daily_bytes":5,"reason":"r","until":"soon"}"#),
+            400,
+            "INVALID_REQUEST",
+            "",
+        ),
+        (
+            operator,
+            &put,
+            allowance,
+            None,
+            Some(r#"{"daily_bytes":5,"reason":"r","until":"2020-01-01T00:00:00Z"}"#),
+            400,
+            "INVALID_REQUEST",
+            "future",
+        ),
+        (
+            operator,
+            &put,
+            allowance,
+            None,
+            Some(r#"{"daily_bytes":5,"reason":"r","until":"1960-01-01T00:00:00Z"}"#),
+            400,
+            "INVALID_REQUEST",
+            "future",
+        ),
+        (
+            operator,
+            &put,
+            allowance,
+            None,
+            Some(r#"{"daily_bytes":5,"reason":"r","untill":null}"#),
+            400,
+            "INVALID_REQUEST",
+            "untill",
+        ),
         (operator, &post, allowance, None, Some(set), 405, "METHOD_NOT_ALLOWED", "Allow"),
         (operator, &get, adjustments, None, None, 405, "METHOD_NOT_ALLOWED", "Allow"),
     ];
-    let said = ["adjustment_id", "adjustment_id", "adjustment_id", "bytes", "bytes", "bytes", "integer", "reason", "reason", "reason", "day", "35 days", "35 days"];
+    let said = [
+        "adjustment_id",
+        "adjustment_id",
+        "adjustment_id",
+        "bytes",
+        "bytes",
+        "bytes",
+        "floating point",
+        "reason",
+        "reason",
+        "reason",
+        "day",
+        "35 days",
+        "35 days",
+    ];
     for (body, said) in bodies.iter().zip(said) {
         table.push((operator, &post, adjustments, None, Some(body.as_str()), 400, "INVALID_REQUEST", said));
     }
@@ -282,8 +354,15 @@ async fn a_check_is_what_a_read_would_be_told_and_touches_nothing() {
     ] {
         let check = service.json(&format!("/v1/quota/check?bytes={bytes}")).await;
         let seconds = check["retry_after_seconds"].as_u64();
-        assert_eq!((&check["admitted"], &check["reason"], seconds.is_some()), (&json!(admitted), &reason, waits), "{check}");
-        assert_eq!((&check["used_bytes"], &check["reserved_bytes"], &check["remaining_bytes"]), (&json!(1180), &json!(100), &json!(220)));
+        assert_eq!(
+            (&check["admitted"], &check["reason"], seconds.is_some()),
+            (&json!(admitted), &reason, waits),
+            "{check}"
+        );
+        assert_eq!(
+            (&check["used_bytes"], &check["reserved_bytes"], &check["remaining_bytes"]),
+            (&json!(1180), &json!(100), &json!(220))
+        );
     }
     assert_eq!((service.json("/v1/quota").await, service.json("/v1/quota/audit").await), before);
     // The reads themselves are told the same.
@@ -291,7 +370,10 @@ async fn a_check_is_what_a_read_would_be_told_and_touches_nothing() {
         let check = service.json(&format!("/v1/quota/check?bytes={bytes}")).await;
         let refused = service.get(&format!("/v1/trials/{trial}/artifacts/{artifact}/content")).await;
         assert_eq!(refused.status(), 429);
-        let waits = refused.headers().get("retry-after").map(|text| text.to_str().expect("text").parse::<u64>().expect("a number"));
+        let waits = refused
+            .headers()
+            .get("retry-after")
+            .map(|text| text.to_str().expect("text").parse::<u64>().expect("a number"));
         let problem: Value = refused.json().await.expect("JSON");
         assert_eq!(problem["reason"], check["reason"]);
         assert_eq!(check["retry_after_seconds"].as_u64().is_some(), waits.is_some());
@@ -408,15 +490,25 @@ async fn a_whole_day_streams_as_csv_and_as_ndjson() {
 
 #[tokio::test]
 async fn an_export_that_fails_midway_has_no_clean_end() {
-    let service = with_entries(allowed(1_000_000)).await;
-    for _ in 0..600 {
-        read(&service, "t1", "a.txt").await;
-    }
-    service.settled().await;
+    const LINES: u32 = 20_000;
+    let service = Service::with(FILES, allowed(1_000_000)).await;
+    let today = service.json("/v1/quota").await["day"].as_str().expect("a day").to_owned();
+    let file = service.scratch.path().join("ledger.db");
+    // More than the buffers on the way hold, with names of 1000 bytes.
+    let books = rusqlite::Connection::open(&file).expect("the books");
+    let lines = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+         INSERT INTO line (project, day, sequence, at, id, key_id, channel, trial, artifact, request_id, size, charged, outcome, count)
+         SELECT 'demo', ?1, i, 1, i, 'k', 'http', 't1', hex(zeroblob(500)), 'r', 1, 1, 'completed', 1 FROM n";
+    books.execute(lines, rusqlite::params![today, LINES]).expect("lines");
+    let account = "INSERT INTO account (project, day, used, reserved, open, refused, lines, counted) VALUES ('demo', ?1, ?2, 0, 0, 0, ?2, ?2)";
+    books.execute(account, rusqlite::params![today, LINES]).expect("an account");
+    assert_eq!(service.settled().await, u64::from(LINES));
+    let whole = service.export("application/x-ndjson", "").await.text().await.expect("whole").len();
+
     let mut answer = service.export("application/x-ndjson", "").await;
     let mut got = answer.chunk().await.expect("a first part").expect("not the end").len();
     // The ledger's file goes away under it: pages that were not fetched yet fail.
-    std::fs::rename(service.scratch.path().join("ledger.db"), service.scratch.path().join("away")).expect("moved");
+    std::fs::rename(&file, file.with_extension("away")).expect("moved");
     let end = loop {
         match answer.chunk().await {
             Ok(Some(chunk)) => got += chunk.len(),
@@ -424,10 +516,7 @@ async fn an_export_that_fails_midway_has_no_clean_end() {
             Err(error) => break Err(error),
         }
     };
-    std::fs::rename(service.scratch.path().join("away"), service.scratch.path().join("ledger.db")).expect("back");
-    let whole = service.export("application/x-ndjson", "").await.text().await.expect("whole").len();
-    assert!(got < whole, "the whole export came before the fault: {got} of {whole} bytes");
-    assert!(end.is_err(), "{got} of {whole} bytes and a clean end");
+    assert!(end.is_err() && got < whole, "{got} of {whole} bytes, {end:?}");
 }
 
 #[tokio::test]
@@ -450,4 +539,42 @@ async fn from_the_threshold_on_answers_warn() {
     assert_eq!((&quota["warn_percent"], &quota["warning"]), (&json!(50), &json!(true)), "{quota}");
     let warned = answer("/v1/trials/t1/artifacts/a.txt/content").await;
     assert!(warned.starts_with("\"daily\";r=20;t=") && warned.ends_with(";artifactd-warn=50"), "{warned}");
+}
+
+#[test]
+fn the_log_warns_once_a_day_and_project() {
+    let scratch = tempfile::TempDir::new().expect("scratch directory");
+    let at = |name: &str| scratch.path().join(name);
+    std::fs::create_dir_all(at("store/demo/t1")).expect("folders");
+    std::fs::write(at("store/demo/t1/a"), format!("\"{}\"", "x".repeat(38))).expect("a file of 40 bytes, JSON");
+    let key = make_key(&at("keys.toml"), "reader", PROJECT, Preset::ReadOnly);
+    let config = format!(
+        "listen = \"127.0.0.1:0\"\n[store]\nurl = \"file://{0}/store\"\n[ledger]\nurl = \"embedded://{0}/ledger.db\"\n\
+         [quota]\ndaily_bytes = 200\nwarn_percent = 30\n[access]\nkeys_file = \"{0}/keys.toml\"\n[log]\nformat = \"json\"\n",
+        scratch.path().display()
+    );
+    std::fs::write(at("config.toml"), config).expect("settings");
+    let warned = |log: &str| {
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("a log line"));
+        lines.filter(|line| line["daily_bytes"] == 200).collect::<Vec<_>>()
+    };
+    let process = Process::start(&at("config.toml"));
+    let give_up = Instant::now() + Duration::from_secs(20);
+    for used in [40, 80] {
+        process.json("/v1/trials/t1/artifacts/a/content", &key);
+        while process.json("/v1/quota", &key)["used_bytes"] != used {
+            assert!(Instant::now() < give_up, "it is settled");
+        }
+    }
+    let lines = warned(&process.stop());
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(
+        (&lines[0]["level"], &lines[0]["project"], &lines[0]["percent"]),
+        (&json!("WARN"), &json!("demo"), &json!(30))
+    );
+
+    // Each replica warns for itself: here the one that comes after a restart, at an admission.
+    let process = Process::start(&at("config.toml"));
+    process.json("/v1/trials/t1/artifacts/a/content", &key);
+    assert_eq!(warned(&process.stop()).len(), 1);
 }
