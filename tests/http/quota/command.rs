@@ -6,7 +6,7 @@ use artifactd::ledger::Allowance;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::service::{Options, Service};
+use super::super::service::{Options, Service};
 
 async fn with_a_read() -> Service {
     let options = Options { daily: Allowance::Bytes(10_000), ..Options::default() };
