@@ -313,6 +313,9 @@ impl Ledger for Redis {
         let (answer, today) = self.run_with(&self.scripts.reserve, &base, key, arguments).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
         self.register(&call.project, answer.now).await;
+        if matches!(answer.word.as_str(), "stale" | "link_revoked" | "settled") || call.size > MAX_AMOUNT {
+            self.unregister(&call.project);
+        }
         admission(answer, call.size, &today)
     }
 
