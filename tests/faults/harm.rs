@@ -176,7 +176,7 @@ impl Harm {
             Books::Embedded | Books::Redis(_) => {}
         }
         let lost = Some((begun, Instant::now()));
-        wait("another master", || ask(replica, &["ROLE"]).starts_with("master"));
+        load.wait("another master", || ask(replica, &["ROLE"]).starts_with("master")).await;
         load.goes_on(40).await;
         Blow { lost }
     }
