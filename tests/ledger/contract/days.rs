@@ -85,3 +85,27 @@ pub(crate) async fn a_download_across_midnight_is_charged_to_the_day_of_its_admi
         assert_eq!((it.sums().await, it.usage().await.allowance), ((0, 0), Allowance::Bytes(100)), "{zone} {text}");
     }
 }
+
+pub(crate) async fn a_clock_set_back_across_midnight_leaves_no_lease_behind(open: Open) {
+    for (reads_today, sweeps) in [(false, true), (true, false), (true, true)] {
+        let (it, midnight) = just_before(open, "UTC", MIDNIGHTS[0].2);
+        let lease_ms = it.ledger.rules().lease_ms;
+        let yesterday = it.lease(1, 10).await.day;
+        it.settle(1, 10, 10).await;
+        it.clock.set(midnight + lease_ms);
+        if reads_today {
+            it.lease(2, 10).await;
+            it.settle(2, 10, 10).await;
+        }
+        if sweeps {
+            assert_eq!(it.ledger.sweep().await.unwrap().reply, 0);
+        }
+        it.clock.set(midnight - 500);
+        assert_eq!(it.lease(3, 10).await.day, yesterday);
+        // Nobody asks for yesterday: only the sweeper finds it.
+        it.clock.set(midnight + 3 * lease_ms);
+        assert_eq!(it.ledger.sweep().await.unwrap().reply, 1, "{reads_today} {sweeps}");
+        let sums = it.ledger.verify(&project("p"), Some(yesterday)).await.unwrap().reply;
+        assert!(sums.balanced() && sums.reserved == 0 && sums.used == 20, "{sums:?}");
+    }
+}
