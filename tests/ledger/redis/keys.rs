@@ -166,6 +166,26 @@ async fn a_long_read_keeps_the_books_of_its_day() {
 }
 
 #[tokio::test]
+async fn a_project_of_yesterday_stays_on_the_sweepers_list() {
+    let (own, clock) = (server(&[]), ManualClock::at(NOON));
+    let options = options();
+    let open =
+        || Redis::open_with_clock(&url(own.address.port()), policy(100), options.clone(), clock.clone()).unwrap();
+    let (reader, sweeper) = (open(), open());
+    let (midnight, lease_ms) = (NOON + DAY / 2, reader.rules().lease_ms);
+    clock.set(midnight - 1000);
+    reader.reserve(&support::reserve(1, 10, u64::MAX)).await.unwrap();
+    reader.settle(&support::settle(1, 10, 10, midnight - 1000)).await.unwrap();
+    clock.set(midnight + lease_ms);
+    assert_eq!(sweeper.sweep().await.unwrap().reply, 0);
+    // The clock is set back, and who reads still takes the project for listed.
+    clock.set(midnight - 500);
+    reader.reserve(&support::reserve(2, 10, u64::MAX)).await.unwrap();
+    clock.set(midnight + 3 * lease_ms);
+    assert_eq!(sweeper.sweep().await.unwrap().reply, 1);
+}
+
+#[tokio::test]
 async fn namespaces_are_apart() {
     let clock = ManualClock::at(NOON);
     let one = on_shared_server(policy(100), clock.clone());
