@@ -9,7 +9,9 @@ use tokio::time::sleep;
 use crate::books::Books;
 use crate::clients::{Load, Manner, mixed};
 use crate::scene::{LEASE, PROJECT, Scene};
-use crate::servers::redis::{ask, begin_move, cut_off, master_of, ports, replica_of, server_at, wait};
+use crate::servers::redis::{
+    ask, begin_move, cut_off, master_of, ports, replica_of, server_at, wait, write_before_answering,
+};
 
 /// Downloads before the harm begins.
 const BEFORE: usize = 30;
@@ -110,6 +112,8 @@ impl Harm {
         let ports = scene.books.ports();
         match self {
             Self::RedisKilled => {
+                write_before_answering(ports[0]);
+                load.goes_on(20).await;
                 for _ in 0..2 {
                     kill_redis(&mut scene.books, ports[0]);
                     load.goes_on(40).await;

@@ -25,10 +25,17 @@ pub(crate) fn server(more: &[&str]) -> Server {
     })
 }
 
-/// A server on a port and over the files of one that ended.
+/// Lets a server answer no call that is not on disk. By `everysec` it may put off writing for up to two
+/// seconds while its disk is busy, and a kill then loses what it answered.
+pub(crate) fn write_before_answering(port: u16) {
+    assert_eq!(ask(port, &["CONFIG", "SET", "appendfsync", "always"]), "OK");
+}
+
+/// A server on a port and over the files of one that ended, which writes before it answers.
 pub(crate) fn server_at(port: u16, dir: &Path) -> Child {
     let mut command = Command::new("redis-server");
     command.args(["--port", &port.to_string()]).args(settings()).arg("--dir").arg(dir);
+    command.args(["--appendfsync", "always"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("redis-server")
 }
 
