@@ -51,8 +51,8 @@ SOAK_SECONDS ?= 300
 
 .PHONY: soak
 soak: tools ## Faults under load and random histories, again and again: SOAK_SECONDS=300 for each of them
-	ARTIFACTD_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test ledger model:: -- --nocapture --test-threads=1
-	ARTIFACTD_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test faults -- --nocapture --test-threads=1
+	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test ledger model:: -- --nocapture --test-threads=1
+	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test faults -- --nocapture --test-threads=1
 
 .PHONY: bench
 bench: target/venv/.installed ## Throughput of whole downloads (beside nginx), latency of windows, on this machine

@@ -2,7 +2,7 @@
 //! is over, no read is charged less than its client received, and I1 to I7 hold.
 //!
 //! Each row of the table below is a test: it lets clients download, does its harm in mid-load, waits
-//! until a lease and W have passed, and reads the books. `ARTIFACTD_SOAK_SECONDS` has every test do so
+//! until a lease and W have passed, and reads the books. `SOAK_SECONDS` has every test do so
 //! again and again for that long.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test stops where it fails, and says what it saw")]
