@@ -14,6 +14,7 @@
 
 mod books;
 mod connect;
+mod gather;
 mod health;
 mod keys;
 mod line;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, Extend, Extension,
@@ -37,6 +39,7 @@ use super::{
 };
 use crate::artifact::ProjectId;
 use connect::Connector;
+use gather::{Call, Gather, Lead, Told, Turn};
 use keys::Names;
 use link::Link;
 use reply::{Answer, nonsense};
@@ -128,6 +131,9 @@ impl Today {
     }
 }
 
+/// Calls of one kind on their way, each answered with the day that is today.
+type Gathered = Arc<Gather<Result<(Answer, DaySpan), Unavailable>>>;
+
 /// The account books of every project in Redis.
 pub struct Redis {
     policy: Policy,
@@ -136,6 +142,8 @@ pub struct Redis {
     link: Arc<Link>,
     today: ArcSwap<Today>,
     registered: Registered,
+    reserves: Gathered,
+    settles: Gathered,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -169,7 +177,8 @@ impl Redis {
         let scripts = Scripts::new(&policy, clock.is_some());
         let today = ArcSwap::from_pointee(Today::at(&policy, LedgerTime::default()));
         let link = Link::new(Connector::new(target, options.clone()), &options);
-        Ok(Self { policy, names, scripts, link, today, registered: Registered::default(), clock })
+        let (reserves, settles) = (Gather::new(), Gather::new());
+        Ok(Self { policy, names, scripts, link, today, registered: Registered::default(), reserves, settles, clock })
     }
 
     /// Connects, which also checks that the servers are fit for a ledger.
@@ -182,13 +191,39 @@ impl Redis {
 
     /// Runs a script that concerns no project.
     async fn run_bare(&self, script: &Script, arguments: &[&str]) -> Result<Answer, Unavailable> {
-        self.send(script, &self.names.projects(), arguments.to_vec()).await
+        self.send(self.link.deadline(), script, &self.names.projects(), arguments.to_vec()).await
     }
 
-    async fn send(&self, script: &Script, key: &str, mut arguments: Vec<&str>) -> Result<Answer, Unavailable> {
+    async fn send(
+        &self,
+        deadline: Instant,
+        script: &Script,
+        key: &str,
+        mut arguments: Vec<&str>,
+    ) -> Result<Answer, Unavailable> {
         let told = self.clock.as_ref().map(|clock| clock.now_ms().to_string());
         arguments.extend(told.as_deref());
-        Answer::new(self.link.run(script, key, &arguments).await?)
+        Answer::new(self.link.run(deadline, script, key, &arguments).await?)
+    }
+
+    /// Runs a script of the project whose keys begin with `base`, by the day that is taken for today;
+    /// `None` if it is another, which then is taken for today.
+    async fn try_on<'a>(
+        &self,
+        today: &'a Today,
+        deadline: Instant,
+        script: &Script,
+        (base, key): (&'a str, &str),
+        more: impl Iterator<Item = &'a str>,
+    ) -> Result<Option<Answer>, Unavailable> {
+        let mut all = vec![base, &*today.day, &*today.start, &*today.end, &*today.first_kept, &*today.tomorrow];
+        all.extend(more);
+        let answer = self.send(deadline, script, key, all).await?;
+        if answer.word != "days" {
+            return Ok(Some(answer));
+        }
+        self.today.store(Arc::new(Today::at(&self.policy, answer.now)));
+        Ok(None)
     }
 
     /// Runs a script of the project whose keys begin with `base`; `key` and `arguments` are made for
@@ -202,16 +237,64 @@ impl Redis {
     ) -> Result<(Answer, DaySpan), Unavailable> {
         for _ in 0..DAY_CHANGES {
             let today = self.today.load_full();
-            let more = arguments(&today.span);
-            let mut all = vec![base, &*today.day, &*today.start, &*today.end, &*today.first_kept, &*today.tomorrow];
-            all.extend(more.iter().map(String::as_str));
-            let answer = self.send(script, &key(base, &today.span), all).await?;
-            if answer.word != "days" {
+            let (key, more) = (key(base, &today.span), arguments(&today.span));
+            let more = more.iter().map(String::as_str);
+            if let Some(answer) = self.try_on(&today, self.link.deadline(), script, (base, &key), more).await? {
                 return Ok((answer, today.span));
             }
-            self.today.store(Arc::new(Today::at(&self.policy, answer.now)));
         }
-        Err(Unavailable("the clock of Redis jumps".into()))
+        Err(jumps())
+    }
+
+    /// Makes a call by a script that takes several, with others of the project that wait.
+    async fn run_together(
+        &self,
+        gather: &Gathered,
+        script: &Script,
+        base: &str,
+        call: Call,
+    ) -> Result<(Answer, DaySpan), Unavailable> {
+        let deadline = self.link.deadline();
+        loop {
+            match gather.join(base, Arc::clone(&call)) {
+                Turn::Lead(lead) => return self.lead(deadline, script, base, lead).await,
+                Turn::Wait(told) => match timeout_at(deadline, told).await {
+                    Ok(Ok(Told::Lead(lead))) => return self.lead(deadline, script, base, lead).await,
+                    Ok(Ok(Told::Answer(answer))) => return answer,
+                    Ok(Err(_)) => {}
+                    Err(_) => return Err(Unavailable("Redis did not answer in time".into())),
+                },
+            }
+        }
+    }
+
+    /// Sends the calls and hands out the answers. If there are none, nobody knows what was executed.
+    async fn lead(
+        &self,
+        deadline: Instant,
+        script: &Script,
+        base: &str,
+        lead: Lead<Result<(Answer, DaySpan), Unavailable>>,
+    ) -> Result<(Answer, DaySpan), Unavailable> {
+        for _ in 0..DAY_CHANGES {
+            let today = self.today.load_full();
+            let calls = lead.calls().iter().flat_map(|call| call.iter().map(String::as_str));
+            match self.try_on(&today, deadline, script, (base, base), calls).await {
+                Ok(Some(answer)) => {
+                    let answers = answer.each().map(|answer| Ok((answer?, today.span)));
+                    return lead.answer(answers).unwrap_or_else(|| Err(nonsense("answer to a call")));
+                }
+                Ok(None) => {}
+                // The others may have time left: they are told to ask again.
+                Err(error) if Instant::now() >= deadline => return Err(error),
+                Err(error) => {
+                    let copy = || Err(Unavailable(error.to_string().into()));
+                    let _ = lead.answer(std::iter::repeat_with(copy));
+                    return Err(error);
+                }
+            }
+        }
+        Err(jumps())
     }
 
     /// As [`run_with`](Redis::run_with), until all due leases were swept that the script sweeps.
@@ -236,6 +319,10 @@ impl std::fmt::Debug for Redis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redis").field("policy", &self.policy).finish_non_exhaustive()
     }
+}
+
+fn jumps() -> Unavailable {
+    Unavailable("the clock of Redis jumps".into())
 }
 
 /// A number as scripts take it: none above 2^53 - 1 is exact there, and none need be.
@@ -301,15 +388,11 @@ impl Ledger for Redis {
     async fn reserve(&self, call: &Reserve) -> Reply<Admission> {
         let known = self.today.load().span.start;
         self.register(&call.project, known).await;
-        let base = self.names.base(&call.project);
-        let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
-        let subject = line::context(&call.context);
         let by = call.context.link_id.map(|link| link.to_string()).unwrap_or_default();
-        let arguments = |_: &DaySpan| {
-            let (id, size, not_after) = (call.id.to_string(), call.size.to_string(), bounded(call.not_after.0));
-            vec![id, size, not_after, subject.clone(), by.clone()]
-        };
-        let (answer, today) = self.run_with(&self.scripts.reserve, &base, key, arguments).await?;
+        let (id, size, not_after) = (call.id.to_string(), call.size.to_string(), bounded(call.not_after.0));
+        let arguments = [id, size, not_after, line::context(&call.context), by];
+        let base = self.names.base(&call.project);
+        let (answer, today) = self.run_together(&self.reserves, &self.scripts.reserve, &base, arguments.into()).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
         self.register(&call.project, answer.now).await;
         admission(answer, call.size, &today)
@@ -332,21 +415,17 @@ impl Ledger for Redis {
     }
 
     async fn settle(&self, call: &Settle) -> Reply<Settlement> {
+        let arguments = [
+            call.id.to_string(),
+            bounded(call.actual),
+            bounded(call.size),
+            call.day.map(|day| day.to_string()).unwrap_or_default(),
+            bounded(call.deadline.0),
+            call.outcome.as_str().to_owned(),
+            line::context(&call.context),
+        ];
         let base = self.names.base(&call.project);
-        let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
-        let subject = line::context(&call.context);
-        let arguments = |_: &DaySpan| {
-            vec![
-                call.id.to_string(),
-                bounded(call.actual),
-                bounded(call.size),
-                call.day.map(|day| day.to_string()).unwrap_or_default(),
-                bounded(call.deadline.0),
-                call.outcome.as_str().to_owned(),
-                subject.clone(),
-            ]
-        };
-        let (mut answer, _) = self.run_with(&self.scripts.settle, &base, key, arguments).await?;
+        let (mut answer, _) = self.run_together(&self.settles, &self.scripts.settle, &base, arguments.into()).await?;
         let reply = match answer.word.as_str() {
             "settled" => Settlement::Settled(answer.amount()?),
             "late" => Settlement::TooLate,

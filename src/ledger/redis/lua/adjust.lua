@@ -16,6 +16,6 @@ if before then
 end
 local of = account(day)
 local applied = post(of, tonumber(ARGV[8]), 0, 'adjusted', '-', ARGV[9])
-save(of)
+save()
 redis.call('SET', KEYS[1], day .. ' ' .. whole(applied), 'PX', KEEP_MS)
 return {now, 'applied', applied}

@@ -13,23 +13,24 @@ local function whole(number)
   return string.format('%d', number)
 end
 
+-- The record in a text; nil if its time is over.
+local function understood(text)
+  local state, day, size, amount, moment, rest = string.match(text, '^(%a) (%S+) (%d+) (%d+) (%d+) (.*)$')
+  moment = moment + 0
+  if state ~= 'R' and now > moment then
+    return nil
+  end
+  return {state = state, day = day, size = size + 0, amount = amount + 0, moment = moment, rest = rest}
+end
+
 local function known(key)
   local text = redis.call('GET', key)
-  if not text then
-    return nil
-  end
-  local state, day, size, amount, moment, rest = string.match(text, '^(%a) (%S+) (%d+) (%d+) (%d+) ?(.*)$')
-  local record = {
-    state = state, day = day, size = tonumber(size), amount = tonumber(amount), moment = tonumber(moment), rest = rest,
-  }
-  if state ~= 'R' and now > record.moment then
-    return nil
-  end
-  return record
+  return text and understood(text)
 end
 
 local function put(key, state, day, size, amount, moment, rest, lives_ms)
-  redis.call('SET', key, string.format('%s %s %d %d %d ', state, day, size, amount, moment) .. rest, 'PX', lives_ms)
+  local text = string.format('%s %s %d %d %d %s', state, day, size, amount, moment, rest)
+  redis.call('SET', key, text, 'PX', lives_ms)
 end
 
 local function put_mark(key, state, day, size, charged)
