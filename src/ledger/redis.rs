@@ -33,9 +33,9 @@ use async_trait::async_trait;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, Extend, Extension,
-    Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply, Reserve,
-    Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
+    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, DayUsage, Extend,
+    Extension, Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply,
+    Reserve, Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
 };
 use crate::artifact::ProjectId;
 use connect::Connector;
@@ -349,7 +349,7 @@ fn admission(mut answer: Answer, requested: u64, today: &DaySpan) -> Reply<Admis
             let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
             let allowance = allowance(&answer.text()?)?;
             let (used, reserved) = (answer.amount()?, answer.amount()?);
-            Admission::Reserved(lease, Standing { allowance, used, reserved, resets_at: today.end })
+            Admission::Reserved(lease, Standing { day: today.day, allowance, used, reserved, resets_at: today.end })
         }
         "refused" => {
             // A size that no account holds comes back as it was sent.
@@ -436,6 +436,10 @@ impl Ledger for Redis {
 
     async fn usage(&self, project: &ProjectId) -> Reply<Usage> {
         self.read_usage(project).await
+    }
+
+    async fn history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>> {
+        self.read_history(project, days).await
     }
 
     async fn audit(

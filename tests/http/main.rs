@@ -15,6 +15,8 @@ mod listing;
 mod metering;
 mod probe;
 mod process;
+mod quota;
+mod quota_command;
 mod raw;
 mod resume;
 mod service;

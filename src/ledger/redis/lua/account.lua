@@ -1,6 +1,8 @@
 -- Shared: accounts, and where a project's books lie. `charge.lua` and `room.lua` are the only code that
 -- changes them; sums and lines are written together, so they agree.
---   base..day..':account'  seven numbers, `>ddddddd` of struct: used, reserved, open, refused, lines, counted, listed
+--   base..day..':account'  seven numbers, `>ddddddd` of struct (used, reserved, open, refused, lines, counted,
+--                          listed), and what the latest reservation was judged by: bytes, 'unlimited', or '-'
+--                          if there was none
 --   base..day..':lines'    the audit, a list: `at charged size outcome count id subject`
 --   base..day..':rolled'   the index in that list of each rolled-up line, by its name
 --   base..day..':due'      ids of the open leases by deadline
@@ -9,7 +11,7 @@
 -- if it was by one; its first half for a rolled-up line, an object for an adjustment.
 -- An account is read once in a script, and saved at its end. It is binary because numbers in a text
 -- would cost more to read and write than all else that is done with them.
-local NUMBERS, ZEROS = '>ddddddd', string.rep('\0', 56)
+local NUMBERS, NOTHING = '>ddddddd', string.rep('\0', 56) .. '-'
 local accounts = {}
 
 local function account(day)
@@ -20,11 +22,13 @@ local function account(day)
   local start = base .. day
   local key = start .. ':account'
   local stored = redis.call('GET', key)
-  local used, reserved, open, refused, lines, counted, listed = struct.unpack(NUMBERS, stored or ZEROS)
+  local text = stored or NOTHING
+  local used, reserved, open, refused, lines, counted, listed = struct.unpack(NUMBERS, text)
   -- A table is made at once: each further field that it had no place for would make it anew.
   of = {
     day = day, start = start, key = key, fresh = not stored, changed = false, used = used, reserved = reserved,
     open = open, refused = refused, lines = lines, counted = counted, listed = listed,
+    allowance = string.sub(text, 57),
   }
   accounts[day] = of
   return of
@@ -34,11 +38,12 @@ end
 local function save()
   for _, of in pairs(accounts) do
     if of.changed then
-      local numbers = struct.pack(NUMBERS, of.used, of.reserved, of.open, of.refused, of.lines, of.counted, of.listed)
+      local text = struct.pack(NUMBERS, of.used, of.reserved, of.open, of.refused, of.lines, of.counted, of.listed)
+        .. of.allowance
       if of.fresh then
-        redis.call('SET', of.key, numbers, 'PX', KEEP_MS)
+        redis.call('SET', of.key, text, 'PX', KEEP_MS)
       else
-        redis.call('SET', of.key, numbers, 'KEEPTTL')
+        redis.call('SET', of.key, text, 'KEEPTTL')
       end
       of.fresh, of.changed = false, false
     end

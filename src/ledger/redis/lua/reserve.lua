@@ -47,7 +47,7 @@ local function refuse(of, key, asked, not_after)
   if size <= MAX then
     local lives_ms = whole(math.min(not_after - now + 1000, tonumber(KEEP_MS)))
     put(key, 'X', today, size, bound, not_after, rest, lives_ms)
-    of.refused, of.changed = of.refused + 1, true
+    of.refused, of.allowance, of.changed = of.refused + 1, allowance, true
   else
     redis.call('DEL', key)
   end
@@ -100,6 +100,7 @@ local function reserve(id, asked, not_after, context, by)
     return refuse(of, key, asked, not_after)
   end
   take(of, id, size, deadline)
+  of.allowance = allowance
   return reserved(grant, today, deadline, of)
 end
 
