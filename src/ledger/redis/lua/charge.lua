@@ -1,8 +1,4 @@
 -- Shared: ends leases and charges accounts.
-local function line(at, charged, size, outcome, count, id, subject)
-  return string.format('%d %d %d %s %d %s %s', at, charged, size, outcome, count, id, subject)
-end
-
 -- Adds to the line of the hour, key, channel and outcome.
 local function roll_up(of, list, head, charged, size, outcome)
   local index, hour = of.start .. ':rolled', now - now % 3600000
@@ -13,7 +9,7 @@ local function roll_up(of, list, head, charged, size, outcome)
     local charged_before, size_before, count_before = string.match(text, '^%d+ (%-?%d+) (%d+) %a+ (%d+) ')
     charged, size, count = charged + charged_before, math.min(size + size_before, MAX), tonumber(count_before)
   end
-  local text = line(hour, charged, size, outcome, count + 1, '-', head)
+  local text = string.format('%d %d %d %s %d - %s', hour, charged, size, outcome, count + 1, head)
   if place then
     redis.call('LSET', list, place, text)
     return
@@ -30,14 +26,15 @@ local function write(of, charged, size, outcome, id, subject)
     roll_up(of, list, head, charged, size, outcome)
     return
   end
-  of.lines = redis.call('RPUSH', list, line(now, charged, size, outcome, 1, id, subject))
+  local text = whole(now) .. ' ' .. whole(charged) .. ' ' .. size .. ' ' .. outcome .. ' 1 ' .. id .. ' ' .. subject
+  of.lines = redis.call('RPUSH', list, text)
   if of.lines == 1 then
     redis.call('PEXPIRE', list, KEEP_MS)
   end
 end
 
 -- Charges the account and writes the line; answers what was charged. A charge that would leave 0 to
--- MAX is cut to what fits.
+-- MAX is cut to what fits. `size` is a string.
 local function post(of, charge, size, outcome, id, subject, skip_zero)
   local used = math.min(math.max(of.used + charge, 0), MAX)
   local charged = used - of.used

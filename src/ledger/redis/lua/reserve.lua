@@ -23,9 +23,9 @@ end
 
 local function present(record)
   if record.state == 'R' then
-    return reserved(whole(record.amount), record.day, whole(record.moment), account(today))
+    return reserved(record.amount, record.day, whole(record.moment), account(today))
   elseif record.state == 'X' then
-    return 'refused ' .. whole(record.size) .. ' ' .. whole(record.amount) .. ' ' .. record.rest
+    return 'refused ' .. record.size .. ' ' .. record.amount .. ' ' .. record.rest
   end
   return record.state == 'S' and 'settled' or 'expired'
 end
@@ -46,7 +46,7 @@ local function refuse(of, key, asked, not_after)
   local rest = string.format('%s %d %d %s %s', reason, of.used, of.reserved, resets_at, retry_at)
   if size <= MAX then
     local lives_ms = whole(math.min(not_after - now + 1000, tonumber(KEEP_MS)))
-    put(key, 'X', today, size, bound, not_after, rest, lives_ms)
+    put(key, 'X', today, asked, whole(bound), whole(not_after), rest, lives_ms)
     of.refused, of.allowance, of.changed = of.refused + 1, allowance, true
   else
     redis.call('DEL', key)

@@ -6,20 +6,24 @@
 --      settled charged
 --      late              unknown, and too old to be believed: nothing changed
 --      failed why        this call could not be executed
+-- The smaller of two strings.
+local function least(one, other)
+  return tonumber(one) > tonumber(other) and other or one
+end
+
 local function settled(key, day, size, charged)
   put_mark(key, 'S', day, size, charged)
-  return 'settled ' .. whole(charged)
+  return 'settled ' .. charged
 end
 
 local function settle(id, actual, size, day, deadline, outcome, context)
   local key = base .. 'id:' .. id
   local record = known(key)
-  actual = tonumber(actual)
   if record and record.state == 'S' then
-    return 'settled ' .. whole(record.amount)
+    return 'settled ' .. record.amount
   end
   if record and record.state ~= 'X' then
-    actual = math.min(actual, record.size)
+    actual = least(actual, record.size)
     local of = account(record.day)
     if record.state == 'R' then
       give_back(of, id, record.size)
@@ -30,10 +34,9 @@ local function settle(id, actual, size, day, deadline, outcome, context)
     end
     return settled(key, record.day, record.size, actual)
   end
-  size = tonumber(size)
-  actual = math.min(actual, size)
-  if actual == 0 then
-    return settled(key, today, size, 0)
+  actual = least(actual, size)
+  if tonumber(actual) == 0 then
+    return settled(key, today, size, '0')
   end
   if day == '' or now > deadline + UNRESERVED_MS or day < first_kept or day > tomorrow then
     return 'late'
