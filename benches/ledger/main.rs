@@ -59,16 +59,13 @@ fn row(what: &str, ran: &Ran, redis: Option<(f64, f64)>) {
     );
 }
 
-fn head(title: &str) {
-    println!(
-        "\n{title:<44} {:>9} {:>9} {:>9} {:>10}{:>10} {:>10}",
-        "per s", "p50 ms", "p99 ms", "us client", "us Redis", "x bare"
-    );
+fn head(title: &str, server: &str) {
+    println!("\n{title:<44} {:>9} {:>9} {:>9} {:>10}{server}", "per s", "p50 ms", "p99 ms", "us client");
 }
 
 async fn speed_of_redis(server: &Server, lasts: Duration) {
     let bare = Load::bare(server).await;
-    head("Redis");
+    head("Redis", "   us Redis     x bare");
     let mut least = f64::INFINITY;
     for callers in [1, 64, 512] {
         let (ran, us) = server.timed(bare.run(callers, lasts)).await;
@@ -100,7 +97,7 @@ async fn speed_of_redis(server: &Server, lasts: Duration) {
 }
 
 async fn speed_of_files(directory: &Path, lasts: Duration) {
-    head("embedded");
+    head("embedded", "");
     for (callers, projects) in [(1, 1), (64, 8), (64, 1), (512, 8)] {
         let ledger = embedded(directory);
         let ran = Load::reads(ledger.clone(), projects).run(callers, lasts).await;

@@ -1,10 +1,9 @@
 //! The book in SQLite tables: one statement per question.
 
-use std::collections::HashMap;
-
 use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
 use uuid::Uuid;
 
+use super::accounts::Accounts;
 use super::columns::{Whole, unreadable};
 use crate::artifact::ProjectId;
 use crate::ledger::book::{Account, AdjustmentRecord, Book, LinkRecord, Record, Refused, RollKey, State, Totals};
@@ -15,23 +14,15 @@ use crate::ledger::{
 
 /// The tables inside the transaction that is open on the connection.
 ///
-/// Accounts are read once and written at the end, by [`flush`](SqlBook::flush): the calls of one
-/// transaction are mostly of few accounts, and each would write its own three times.
+/// Accounts that were changed are written by [`flush`](SqlBook::flush).
 pub(super) struct SqlBook<'c> {
     connection: &'c Connection,
-    accounts: HashMap<ProjectId, Vec<Kept>>,
-}
-
-/// An account while the transaction is open.
-struct Kept {
-    day: Day,
-    account: Account,
-    changed: bool,
+    accounts: Accounts,
 }
 
 impl<'c> SqlBook<'c> {
     pub(super) fn new(connection: &'c Connection) -> Self {
-        Self { connection, accounts: HashMap::new() }
+        Self { connection, accounts: Accounts::default() }
     }
 
     /// Writes the accounts that were changed: before the transaction is committed, and before a
@@ -41,35 +32,21 @@ impl<'c> SqlBook<'c> {
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                    ON CONFLICT DO UPDATE SET used = ?3, reserved = ?4, open = ?5, refused = ?6, lines = ?7,
                        counted = ?8, allowance = ?9";
-        for (project, kept) in std::mem::take(&mut self.accounts) {
-            for Kept { day, account, .. } in kept.into_iter().filter(|kept| kept.changed) {
-                let params = params![
-                    project,
-                    day,
-                    Whole(account.used),
-                    Whole(account.reserved),
-                    Whole(account.open),
-                    Whole(account.refused),
-                    Whole(account.lines),
-                    Whole(account.counted),
-                    account.allowance.map(write_allowance),
-                ];
-                self.run(sql, params)?;
-            }
+        for (project, day, account) in self.accounts.take_changed() {
+            let params = params![
+                project,
+                day,
+                Whole(account.used),
+                Whole(account.reserved),
+                Whole(account.open),
+                Whole(account.refused),
+                Whole(account.lines),
+                Whole(account.counted),
+                account.allowance.map(write_allowance),
+            ];
+            self.run(sql, params)?;
         }
         Ok(())
-    }
-
-    /// Keeps an account until it is flushed.
-    fn keep(&mut self, project: &ProjectId, kept: Kept) {
-        if let Some(days) = self.accounts.get_mut(project) {
-            match days.iter_mut().find(|one| one.day == kept.day) {
-                Some(one) => *one = kept,
-                None => days.push(kept),
-            }
-        } else {
-            self.accounts.insert(project.clone(), vec![kept]);
-        }
     }
 
     fn run(&self, sql: &str, params: impl Params) -> rusqlite::Result<()> {
@@ -286,9 +263,8 @@ impl Book for SqlBook<'_> {
     }
 
     fn account(&mut self, project: &ProjectId, day: Day) -> rusqlite::Result<Account> {
-        let days = self.accounts.get(project);
-        if let Some(kept) = days.and_then(|days| days.iter().find(|kept| kept.day == day)) {
-            return Ok(kept.account);
+        if let Some(account) = self.accounts.get(project, day) {
+            return Ok(account);
         }
         let sql = "SELECT used, reserved, open, refused, lines, counted, allowance FROM account
                    WHERE project = ?1 AND day = ?2";
@@ -305,12 +281,12 @@ impl Book for SqlBook<'_> {
             })
         });
         let account = account.optional()?.unwrap_or_default();
-        self.keep(project, Kept { day, account, changed: false });
+        self.accounts.keep(project, day, account, false);
         Ok(account)
     }
 
     fn put_account(&mut self, project: &ProjectId, day: Day, account: &Account) -> rusqlite::Result<()> {
-        self.keep(project, Kept { day, account: *account, changed: true });
+        self.accounts.keep(project, day, *account, true);
         Ok(())
     }
 

@@ -20,9 +20,11 @@ pub(super) type Call = Arc<[String]>;
 /// Gathers calls of one kind, by project.
 #[derive(Debug)]
 pub(super) struct Gather<T> {
-    /// The projects that have calls under way, and the calls that wait for them.
-    projects: Mutex<HashMap<String, VecDeque<Waiting<T>>>>,
+    projects: Mutex<Projects<T>>,
 }
+
+/// The projects that have calls under way, and the calls that wait for them.
+type Projects<T> = HashMap<String, VecDeque<Waiting<T>>>;
 
 #[derive(Debug)]
 struct Waiting<T> {
@@ -58,7 +60,7 @@ impl<T> Gather<T> {
         Arc::new(Self { projects: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, VecDeque<Waiting<T>>>> {
+    fn lock(&self) -> MutexGuard<'_, Projects<T>> {
         self.projects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
