@@ -149,7 +149,7 @@ impl Quota {
     /// The entries of `day` (`None`: today) that `filter` admits, added up.
     ///
     /// # Errors
-    /// `QUOTA_UNAVAILABLE`.
+    /// As [`Pages::next`].
     pub async fn groups(
         &self,
         who: &QuotaReader,

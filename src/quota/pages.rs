@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::unavailable;
 use crate::artifact::ProjectId;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::ledger::{AuditFilter, AuditPage, Day, Entry, Ledger};
 
 /// Entries taken from the ledger at a time.
@@ -49,7 +49,7 @@ impl Pages {
     /// The next entries that the filter admits, at least one; `None` after the last.
     ///
     /// # Errors
-    /// `QUOTA_UNAVAILABLE`.
+    /// `QUOTA_UNAVAILABLE`; `INVALID_REQUEST` if the day ceased to be kept meanwhile.
     pub async fn next(&mut self) -> Result<Option<Vec<Entry>>> {
         loop {
             let mut entries = match (self.first.take(), self.from) {
@@ -59,6 +59,10 @@ impl Pages {
                     let everything = AuditFilter::default();
                     let page = self.ledger.audit(&self.project, Some(self.day), &everything, from, PAGE).await;
                     let page = page.map_err(unavailable)?.reply;
+                    // There was more: the day has gone out of the retention since.
+                    if page.entries.is_empty() {
+                        return Err(Error::new(Kind::InvalidRequest, "This day is no longer kept."));
+                    }
                     self.from = page.next;
                     page.entries
                 }

@@ -16,7 +16,6 @@ mod metering;
 mod probe;
 mod process;
 mod quota;
-mod quota_command;
 mod raw;
 mod resume;
 mod service;

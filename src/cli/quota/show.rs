@@ -52,6 +52,12 @@ fn share(used: &Value, of: &Value) -> String {
     }
 }
 
+/// What may still be reserved.
+fn left(value: &Value) -> String {
+    let left = &value["remaining_bytes"];
+    if left.is_null() { "unlimited".to_owned() } else { exact(left) }
+}
+
 pub(super) fn usage(value: &Value) -> String {
     let (used, of) = (&value["used_bytes"], &value["daily_bytes"]);
     let warning = if value["warning"] == true {
@@ -68,7 +74,7 @@ pub(super) fn usage(value: &Value) -> String {
             "reserved",
             format!("{} by {} open reads", exact(&value["reserved_bytes"]), text(&value["open_reservations"])),
         ),
-        ("remaining", exact(&value["remaining_bytes"])),
+        ("remaining", left(value)),
         ("refused", format!("{} reads", text(&value["refused"]))),
     ])
 }
@@ -79,11 +85,7 @@ pub(super) fn check(value: &Value) -> String {
         (_, Some(seconds)) => format!("refused: {}; ask again in {seconds} s", text(&value["reason"])),
         (_, None) => format!("refused: {}; waiting does not help", text(&value["reason"])),
     };
-    rows(&[
-        ("a read of", exact(&value["requested_bytes"])),
-        ("would be", verdict),
-        ("remaining", exact(&value["remaining_bytes"])),
-    ])
+    rows(&[("a read of", exact(&value["requested_bytes"])), ("would be", verdict), ("remaining", left(value))])
 }
 
 pub(super) fn history(value: &Value) -> String {

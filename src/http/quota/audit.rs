@@ -88,13 +88,13 @@ async fn audit(
 ) -> Result<Response, Problem> {
     let reader = who.quota_reader()?;
     let mut response = match (params.group_by()?, Format::of(&headers)) {
-        (Some(_), Format::Ndjson | Format::Csv) => {
+        (Some(_), Some(_)) => {
             let rule = "Sums come as JSON: leave group_by out, or ask for application/json.";
             return Err(Error::new(Kind::InvalidRequest, rule).into());
         }
-        (Some(by), Format::Json) => groups(&front.quota, &reader, &params, &by).await?.into_response(),
-        (None, Format::Json) => page(&front.quota, &reader, &params).await?.into_response(),
-        (None, format) => {
+        (Some(by), None) => groups(&front.quota, &reader, &params, &by).await?.into_response(),
+        (None, None) => page(&front.quota, &reader, &params).await?.into_response(),
+        (None, Some(format)) => {
             params.without_pages("A stream is")?;
             let pages = front.quota.pages(&reader, day_of(params.day.as_deref())?, params.filter()?).await?;
             export::stream(pages, format, reader.project())

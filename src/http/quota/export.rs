@@ -12,32 +12,30 @@ use super::{audit, csv};
 use crate::artifact::ProjectId;
 use crate::error::Error;
 use crate::http::headers::attachment;
-use crate::ledger::Entry;
 use crate::quota::Pages;
 
-/// How a client wants the audit.
+/// What a stream is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
-    /// By pages.
-    Json,
-    /// A stream, one JSON object a line.
+    /// One JSON object a line.
     Ndjson,
-    /// A stream for spreadsheets.
+    /// Rows for spreadsheets.
     Csv,
 }
 
 impl Format {
-    /// The format that `Accept` likes best (RFC 9110 §12.5.1), of equals the one named first. A client
-    /// gets a stream only if it names one, and JSON if it accepts nothing that there is.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    /// The format that `Accept` likes best (RFC 9110 §12.5.1), of equals the one named first; `None`:
+    /// JSON by pages. A client gets a stream only if it names one, and JSON if it accepts nothing that
+    /// there is.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-        let mut best = (0.0, Self::Json);
+        let mut best = (0.0, None);
         for range in lines.flat_map(|line| line.split(',')) {
             let mut parts = range.split(';').map(str::trim);
             let format = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
-                "application/json" | "application/*" | "*/*" => Self::Json,
-                "application/x-ndjson" => Self::Ndjson,
-                "text/csv" => Self::Csv,
+                "application/json" | "application/*" | "*/*" => None,
+                "application/x-ndjson" => Some(Self::Ndjson),
+                "text/csv" => Some(Self::Csv),
                 _ => continue,
             };
             let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
@@ -52,15 +50,19 @@ impl Format {
 
 /// Streams `pages`, whose first is there already.
 pub(super) fn stream(pages: Pages, format: Format, project: &ProjectId) -> Response {
-    let (media_type, extension, head, render): (_, _, &[u8], fn(&[Entry]) -> String) = match format {
-        Format::Csv => ("text/csv; charset=utf-8; header=present", "csv", csv::HEAD.as_bytes(), csv::rows),
-        Format::Json | Format::Ndjson => ("application/x-ndjson", "ndjson", b"", ndjson),
+    let (media_type, extension) = match format {
+        Format::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
+        Format::Ndjson => ("application/x-ndjson", "ndjson"),
     };
     let file_name = format!("audit-{project}-{}.{extension}", pages.day());
-    let head = (!head.is_empty()).then(|| Ok(Bytes::from_static(head)));
+    let head = (format == Format::Csv).then(|| Ok(Bytes::from_static(csv::HEAD.as_bytes())));
     let rest = stream::try_unfold(pages, move |mut pages| async move {
         let entries = pages.next().await.inspect_err(|error| tracing::error!(?error, "an export was cut"))?;
-        Ok::<_, Error>(entries.map(|entries| (Bytes::from(render(&entries)), pages)))
+        let part = entries.map(|entries| match format {
+            Format::Csv => csv::rows(&entries),
+            Format::Ndjson => entries.iter().map(|entry| format!("{}\n", audit::entry(entry))).collect(),
+        });
+        Ok::<_, Error>(part.map(|part| (Bytes::from(part), pages)))
     });
     let body = Body::from_stream(futures_util::StreamExt::chain(stream::iter(head), rest));
     let headers = [
@@ -72,10 +74,6 @@ pub(super) fn stream(pages: Pages, format: Format, project: &ProjectId) -> Respo
     (headers, body).into_response()
 }
 
-fn ndjson(entries: &[Entry]) -> String {
-    entries.iter().map(|entry| format!("{}\n", audit::entry(entry))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,19 +81,19 @@ mod tests {
     #[test]
     fn a_stream_is_for_who_names_it() {
         for (accept, want) in [
-            (&[][..], Format::Json),
-            (&["*/*"], Format::Json),
-            (&["text/*"], Format::Json),
-            (&["image/png"], Format::Json),
-            (&["application/x-ndjson"], Format::Ndjson),
-            (&["text/csv"], Format::Csv),
-            (&["TEXT/CSV; charset=utf-8"], Format::Csv),
-            (&["text/csv, */*;q=0.1"], Format::Csv),
-            (&["text/csv;q=0.5, application/x-ndjson"], Format::Ndjson),
-            (&["application/json, text/csv"], Format::Json),
-            (&["application/json;q=0.9", "text/csv"], Format::Csv),
-            (&["text/csv;q=0"], Format::Json),
-            (&["text/csv;q=x"], Format::Json),
+            (&[][..], None),
+            (&["*/*"], None),
+            (&["text/*"], None),
+            (&["image/png"], None),
+            (&["application/x-ndjson"], Some(Format::Ndjson)),
+            (&["text/csv"], Some(Format::Csv)),
+            (&["TEXT/CSV; charset=utf-8"], Some(Format::Csv)),
+            (&["text/csv, */*;q=0.1"], Some(Format::Csv)),
+            (&["text/csv;q=0.5, application/x-ndjson"], Some(Format::Ndjson)),
+            (&["application/json, text/csv"], None),
+            (&["application/json;q=0.9", "text/csv"], Some(Format::Csv)),
+            (&["text/csv;q=0"], None),
+            (&["text/csv;q=x"], None),
         ] {
             let headers = accept.iter().map(|line| (ACCEPT, HeaderValue::from_static(line)));
             let headers = headers.fold(HeaderMap::new(), |mut all, (name, value)| {
