@@ -61,6 +61,12 @@ bench: target/venv/.installed ## Throughput of whole downloads (beside nginx), l
 	target/venv/bin/python benches/downloads.py target/release/artifactd
 	target/venv/bin/python benches/reads.py target/release/artifactd
 
+bench: bench-ledger
+
+.PHONY: bench-ledger
+bench-ledger: ## Reads metered per second, in Redis and in a file, and what they cost (ARGS=--quick: the short form)
+	cargo bench --locked --bench ledger -- $(ARGS)
+
 .PHONY: tools
 tools: $(TOOLS) ## Only install what the tests need
 

@@ -76,14 +76,19 @@ impl Link {
         })
     }
 
-    /// Runs a script. Waits no longer than the response time-out, whatever happens.
+    /// Until when a call that begins now is waited for, whatever happens.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.response
+    }
+
+    /// Runs a script. Waits until the deadline at the most, whatever happens.
     pub(super) async fn run(
         self: &Arc<Self>,
+        deadline: Instant,
         script: &Script,
         keys: &[&str],
         arguments: &[&str],
     ) -> Result<Value, Unavailable> {
-        let deadline = Instant::now() + self.response;
         let busy = |_| Unavailable("too many calls wait for Redis".into());
         let _place = timeout_at(deadline, self.places.acquire()).await.map_err(busy)?.expect("never closed");
         let by_digest = command("EVALSHA", &script.sha, keys, arguments);
