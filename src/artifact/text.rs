@@ -218,7 +218,8 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> (u64, Option<char>) {
 }
 
 /// Whether a reader must see that the character is there: control characters but tab, line feed and
-/// carriage return, and characters that have no width, or change the order of others.
+/// carriage return, and characters that have no width, or change the order of others (all that
+/// Unicode calls `Default_Ignorable_Code_Point`, but for the two selectors that emoji have).
 fn must_be_escaped(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' => false,
@@ -230,12 +231,14 @@ fn must_be_escaped(c: char) -> bool {
         | '\u{1160}'
         | '\u{17b4}'
         | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' => true,
+        | '\u{180b}'..='\u{180f}'
+        | '\u{3164}'
+        | '\u{ffa0}' => true,
         // Zero width, marks of direction, line and paragraph separators, embeddings, isolates.
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' => true,
+        '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         // Tags and the variation selectors beyond those of emoji can smuggle whole hidden texts.
-        '\u{e0000}'..='\u{e0fff}' => true,
+        '\u{fe00}'..='\u{fe0d}' | '\u{e0000}'..='\u{e0fff}' => true,
         _ => false,
     }
 }
@@ -327,6 +330,29 @@ mod tests {
         ] {
             let got = window(Encoding::Utf8, file.as_bytes(), 0, 8192, usize::MAX);
             assert_eq!((got.text.as_str(), got.escaped, got.invalid), (text, escaped, invalid), "{file:?}");
+        }
+        // Unicode 16, DerivedCoreProperties.txt: Default_Ignorable_Code_Point.
+        let ignorable: [(u32, u32); 17] = [
+            (0xad, 0xad),
+            (0x34f, 0x34f),
+            (0x61c, 0x61c),
+            (0x115f, 0x1160),
+            (0x17b4, 0x17b5),
+            (0x180b, 0x180f),
+            (0x200b, 0x200f),
+            (0x202a, 0x202e),
+            (0x2060, 0x206f),
+            (0x3164, 0x3164),
+            (0xfe00, 0xfe0f),
+            (0xfeff, 0xfeff),
+            (0xffa0, 0xffa0),
+            (0xfff0, 0xfff8),
+            (0x1bca0, 0x1bca3),
+            (0x1d173, 0x1d17a),
+            (0xe0000, 0xe0fff),
+        ];
+        for c in ignorable.into_iter().flat_map(|(first, last)| first..=last).filter_map(char::from_u32) {
+            assert_eq!(must_be_escaped(c), !matches!(c, '\u{fe0e}' | '\u{fe0f}'), "{c:?}");
         }
         for (file, text, invalid) in [
             (b"a\xffb".as_slice(), "a\u{fffd}b", 1),
