@@ -12,5 +12,6 @@ mod apng;
 mod fixtures;
 mod gif;
 mod jpeg;
+mod memory;
 mod png;
 mod png_changed;

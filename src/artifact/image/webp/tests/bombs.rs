@@ -1,8 +1,13 @@
 //! Small files that ask for much.
 
+use std::process::Command;
+
 use super::assert_refused;
 use super::fixtures::{Bits, Lossy, anim, anmf, chunk, flat, riff, vp8x};
 use super::{assert_sound, verdict};
+
+#[path = "../../../../../tests/support/apart.rs"]
+mod apart;
 
 #[test]
 fn frames_are_bounded() {
@@ -52,6 +57,31 @@ fn tables_of_codes_are_bounded() {
     let ladder: Vec<u32> = (1..=15).chain([15]).collect();
     let deep = |bits: Bits| (0..5).fold(bits, |bits, _| bits.lengths(&ladder));
     assert_refused(&grouped(18_000, deep), "too_costly: more than 64 MiB of VP8L code tables", "deep codes");
+}
+
+/// No test, but the process that the next one starts.
+#[test]
+#[ignore = "run by the next test, apart"]
+fn judged_apart() {
+    apart::run();
+}
+
+#[test]
+fn large_tables_are_held_by_one_verdict_at_a_time() {
+    let ladder: Vec<u32> = (1..=15).chain([15]).collect();
+    let deep = |bits: Bits| (0..5).fold(bits, |bits, _| bits.lengths(&ladder));
+    let file = grouped(16_000, deep);
+    let peak = |at_once| {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args(["--exact", &format!("{}::judged_apart", module_path!().split_once("::").expect("a path").1)]);
+        command.args(["--ignored", "--nocapture"]);
+        let cost = apart::judge(command, &file, at_once);
+        assert_eq!(cost.verdict, Ok("image/webp".to_owned()));
+        cost.peak_bytes
+    };
+    let (one, four) = (peak(1), peak(4));
+    assert!(one > 50 << 20, "the tables are large: {one} bytes");
+    assert!(one <= 100 << 20 && four <= one + (40 << 20), "{one} bytes, and four of them {four}");
 }
 
 #[test]
