@@ -253,6 +253,21 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// JSON with every character that a reader must see written as JSON's own escape (RFC 8259 §7): the
+/// value is the same.
+#[must_use]
+pub fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if must_be_escaped(c) {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown += &format!("\\u{unit:04x}"));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
 /// `\x1b`, `\u{202e}`.
 fn escape(c: char) -> String {
     match u32::from(c) {
@@ -365,6 +380,14 @@ mod tests {
             let got = window(Encoding::Utf8, file, 0, 8192, usize::MAX);
             assert_eq!((got.text.as_str(), got.escaped, got.invalid), (text, 0, invalid));
         }
+    }
+
+    #[test]
+    fn json_stays_what_it_is() {
+        let value = serde_json::json!({"a\u{202e}\x1b": "\u{200b}\u{e0041}日😀\n\u{7f}"});
+        let shown = visible_json(&value.to_string());
+        assert_eq!(shown, r#"{"a\u202e\u001b":"\u200b\udb40\udc41日😀\n\u007f"}"#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("JSON"), value);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod calls;
 mod content;
 mod gate;
+mod json;
 mod protocol;
 mod tools;
 

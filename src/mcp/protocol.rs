@@ -12,6 +12,8 @@ use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::json::{self, Invalid};
+
 /// The revisions of the legacy era, oldest first.
 pub(super) const LEGACY_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The revision of the modern era.
@@ -151,8 +153,11 @@ impl Fault {
 /// # Errors
 /// The [`Fault`] to answer.
 pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Message, Fault> {
-    let value = serde_json::from_slice(body).map_err(|_| {
-        Fault::new(PARSE_ERROR, "The body is not valid JSON (RFC 8259), or is nested deeper than 127 levels.")
+    let value = json::parse(body).map_err(|invalid| match invalid {
+        Invalid::Syntax => {
+            Fault::new(PARSE_ERROR, "The body is not valid JSON (RFC 8259), or is nested deeper than 127 levels.")
+        }
+        Invalid::Repeated => Fault::new(INVALID_REQUEST, "An object in the body has two values of one name."),
     })?;
     let mut message = match value {
         Value::Object(message) => message,

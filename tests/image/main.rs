@@ -13,5 +13,6 @@ mod fixtures;
 mod gif;
 mod jpeg;
 mod memory;
+mod pillow;
 mod png;
 mod png_changed;

@@ -1,6 +1,6 @@
 //! The verdict on JPEG files.
 
-mod build;
+pub mod build;
 pub mod cost;
 mod damage;
 mod oracle;
