@@ -36,7 +36,7 @@ const MAX_PEAK: u64 = 40 << 20;
 const MAX_PEAK_OF_TABLES: u64 = 100 << 20;
 
 fn main() -> ExitCode {
-    if apart::run() {
+    if apart::run(|file| verdict(file).map(|sound| sound.media_type.to_owned()).map_err(|reason| reason.to_string())) {
         return ExitCode::SUCCESS;
     }
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();

@@ -8,8 +8,6 @@ use std::process::Command;
 use std::str::FromStr;
 use std::time::Duration;
 
-use artifactd::artifact::image::verdict;
-
 /// What verdicts on one file took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
@@ -35,9 +33,10 @@ pub fn judge(mut command: Command, file: &[u8], at_once: usize) -> Cost {
 const ASKED: &str = "ARTIFACTD_JUDGE";
 const TOLD: &str = "cost of a verdict: ";
 
-/// Whether this process was started by [`judge`]; if so, what it asks for is done and printed.
+/// What a process does that [`judge`] started: it says what `verdict` finds, a media type or a reason, and
+/// what that took. Any other process does nothing here, and is told so by `false`.
 #[allow(clippy::disallowed_methods, reason = "no setting of the service")]
-pub fn run() -> bool {
+pub fn run(verdict: fn(&[u8]) -> Result<String, String>) -> bool {
     let Ok(asked) = std::env::var(ASKED) else { return false };
     let (at_once, path) = asked.split_once(' ').expect("a number and a path");
     let file = std::fs::read(path).expect("the file is there");
@@ -52,11 +51,8 @@ pub fn run() -> bool {
         assert!(others.into_iter().all(|other| other.join().expect("no panic") == verdict));
         verdict
     });
-    let cost = Cost {
-        cpu: cpu_time() - begun,
-        peak_bytes: kibibytes("VmHWM:").saturating_sub(before) * 1024,
-        verdict: verdict.map(|sound| sound.media_type.to_owned()).map_err(|reason| reason.to_string()),
-    };
+    let peak_bytes = kibibytes("VmHWM:").saturating_sub(before) * 1024;
+    let cost = Cost { cpu: cpu_time() - begun, peak_bytes, verdict };
     println!("{TOLD}{cost}");
     true
 }
