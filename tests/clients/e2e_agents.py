@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from conftest import ROOT
+from conftest import NODE, ROOT
 from fake_models import FakeMessages, FakeResponses
 
 AGENTS = ROOT / "target/npm-agents/node_modules/.bin"
@@ -201,6 +201,30 @@ def test_codex_says_what_is_wrong_with_a_key(demo, tmp_path):
     assert READ not in json.dumps(model.tools)
     # What Codex shows of the answer is its challenge.
     assert 'Bearer realm=\\"artifactd\\", error=\\"invalid_token\\"' in result.stderr, result.stderr
+
+
+# Gemini CLI and opencode: they connect; what they hand to a model is not looked at
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "settings", "good", "bad"),
+    [
+        ("gemini", ".gemini/settings.json", {"mcpServers": {"envloop": {
+            "httpUrl": "URL", "headers": {"Authorization": "Bearer $ENVLOOP_API_KEY"}}}}, "Connected", "Disconnected"),
+        ("opencode", "opencode.json", {"mcp": {"envloop": {"type": "remote", "url": "URL", "enabled": True,
+            "oauth": False, "headers": {"Authorization": "Bearer {env:ENVLOOP_API_KEY}"}}}}, "connected", "failed"),
+    ],
+)  # fmt: skip
+def test_it_connects(demo, tmp_path, agent, file, settings, good, bad):
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(settings).replace("URL", demo.url + "/v1/mcp"))
+    for key, says in ((demo.keys["read_only"], good), (WRONG_KEY, bad)):
+        variables = {"PATH": f"{NODE.parent}:{os.environ['PATH']}", "GEMINI_API_KEY": "none", "NO_COLOR": "1"}
+        variables |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "ENVLOOP_API_KEY": key}
+        result = run([AGENTS / agent, "mcp", "list"], tmp_path, **variables)
+        line = next(line for line in (result.stdout + result.stderr).splitlines() if "envloop" in line)
+        assert re.search(rf"\b{says}\b", line), result
 
 
 # fastmcp's command line
