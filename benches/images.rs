@@ -23,6 +23,8 @@ use artifactd::artifact::image::verdict;
 use artifactd::artifact::media::ImageFormat;
 use image::AnimationDecoder;
 use image::codecs::gif::GifDecoder;
+use image::codecs::png::PngDecoder as PngReader;
+use image::codecs::webp::WebPDecoder;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_png::PngDecoder;
@@ -83,10 +85,18 @@ fn median(files: &[Vec<u8>], work: impl Fn(&[u8]) -> bool) -> u128 {
 }
 
 fn by_image(format: &str, file: &[u8]) -> bool {
-    if format == "image/gif" {
-        return GifDecoder::new(Cursor::new(file)).unwrap().into_frames().all(|frame| frame.is_ok());
+    let file = Cursor::new(file);
+    let whole = |mut frames: image::Frames<'_>| frames.all(|frame| frame.is_ok());
+    match format {
+        "image/gif" => whole(GifDecoder::new(file).unwrap().into_frames()),
+        "image/webp" if WebPDecoder::new(file.clone()).unwrap().has_animation() => {
+            whole(WebPDecoder::new(file).unwrap().into_frames())
+        }
+        "image/png" if PngReader::new(file.clone()).unwrap().is_apng().unwrap() => {
+            whole(PngReader::new(file).unwrap().apng().unwrap().into_frames())
+        }
+        _ => image::ImageReader::new(file).with_guessed_format().unwrap().decode().is_ok(),
     }
-    image::ImageReader::new(Cursor::new(file)).with_guessed_format().unwrap().decode().is_ok()
 }
 
 fn by_zune_png(file: &[u8]) -> bool {

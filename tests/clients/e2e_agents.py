@@ -225,7 +225,8 @@ def test_it_connects(demo, tmp_path, agent, file, settings, good, bad):
         variables = {"PATH": f"{NODE.parent}:{os.environ['PATH']}", "GEMINI_API_KEY": "none", "NO_COLOR": "1"}
         variables |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "ENVLOOP_API_KEY": key}
         result = run([AGENTS / agent, "mcp", "list"], tmp_path, **variables)
-        line = next(line for line in (result.stdout + result.stderr).splitlines() if "envloop" in line)
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout + result.stderr)
+        line = next(line for line in plain.splitlines() if "envloop" in line)
         assert re.search(rf"\b{says}\b", line), result
 
 

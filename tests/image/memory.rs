@@ -24,7 +24,7 @@ fn judged_apart() {
 #[test]
 fn the_largest_pictures_take_a_few_megabytes() {
     // Each row has a byte for its filter, and an interlaced image has 15,000 rows.
-    let grey = |interlace, extra| {
+    let grey = |interlace, extra: usize| {
         let rows = png::idat(&vec![0; 64_000_000 + extra]);
         png::file(&[png::ihdr(8000, 8000, 8, 0, interlace), rows, png::iend()])
     };

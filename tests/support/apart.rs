@@ -2,6 +2,8 @@
 //!
 //! The process is this same program: [`run`] is what it does there, [`judge`] asks for it.
 
+#![allow(dead_code, reason = "each program uses its part")]
+
 use std::fmt;
 use std::io::Write as _;
 use std::process::Command;
@@ -10,17 +12,17 @@ use std::time::Duration;
 
 /// What verdicts on one file took.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// The verdict: the media type of what is sound, or the reason.
-    pub verdict: Result<String, String>,
+    pub(crate) verdict: Result<String, String>,
     /// Memory at the peak, beyond what the process held with the file read, bytes.
-    pub peak_bytes: u64,
+    pub(crate) peak_bytes: u64,
     /// Processor time of all of them.
-    pub cpu: Duration,
+    pub(crate) cpu: Duration,
 }
 
 /// Judges `file` with `command`, which must lead to [`run`], `at_once` times at once.
-pub fn judge(mut command: Command, file: &[u8], at_once: usize) -> Cost {
+pub(crate) fn judge(mut command: Command, file: &[u8], at_once: usize) -> Cost {
     let mut kept = tempfile::NamedTempFile::new().expect("a temporary file");
     kept.write_all(file).expect("written");
     let asked = format!("{at_once} {}", kept.path().display());
@@ -36,7 +38,7 @@ const TOLD: &str = "cost of a verdict: ";
 /// What a process does that [`judge`] started: it says what `verdict` finds, a media type or a reason, and
 /// what that took. Any other process does nothing here, and is told so by `false`.
 #[allow(clippy::disallowed_methods, reason = "no setting of the service")]
-pub fn run(verdict: fn(&[u8]) -> Result<String, String>) -> bool {
+pub(crate) fn run(verdict: fn(&[u8]) -> Result<String, String>) -> bool {
     let Ok(asked) = std::env::var(ASKED) else { return false };
     let (at_once, path) = asked.split_once(' ').expect("a number and a path");
     let file = std::fs::read(path).expect("the file is there");
@@ -89,7 +91,7 @@ fn kibibytes(name: &str) -> u64 {
 }
 
 /// Processor time of this process so far.
-pub fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(time.tv_sec).expect("forwards"), u32::try_from(time.tv_nsec).expect("below 10^9"))
 }
