@@ -1,7 +1,8 @@
 """Pillow behind pipes: first it writes small images that it made, then it loads what it is sent.
 
 A file is four bytes of length, the highest first, and its bytes; an empty one ends the images. The answer to
-each file is a line of JSON: `{"size": [W, H], "frames": N}`, or `{"error": WHY}`.
+each file is a line of JSON, `{"size": [W, H], "frames": N, "error": null}`: the frames that load, and what
+goes wrong with the next one if that is not the end.
 """
 
 import io
@@ -45,12 +46,19 @@ def images():
 
 
 def load(file):
-    with Image.open(io.BytesIO(file)) as image:
-        frames = getattr(image, "n_frames", 1)
-        for frame in range(frames):
-            image.seek(frame)
-            image.load()
-        return {"size": image.size, "frames": frames}
+    answer = {"size": [0, 0], "frames": 0, "error": None}
+    try:
+        with Image.open(io.BytesIO(file)) as image:
+            while True:
+                image.load()
+                answer["size"] = image.size
+                answer["frames"] += 1
+                image.seek(answer["frames"])
+    except EOFError:
+        pass
+    except Exception as error:  # whatever it is, it does not load
+        answer["error"] = f"{type(error).__name__}: {error}"
+    return answer
 
 
 def main():
@@ -62,11 +70,7 @@ def main():
     sink.write(bytes(4))
     sink.flush()
     while length := source.read(4):
-        file = source.read(int.from_bytes(length, "big"))
-        try:
-            answer = load(file)
-        except Exception as error:  # whatever it is, it does not load
-            answer = {"error": f"{type(error).__name__}: {error}"}
+        answer = load(source.read(int.from_bytes(length, "big")))
         sink.write(json.dumps(answer).encode() + b"\n")
         sink.flush()
 
