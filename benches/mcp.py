@@ -2,7 +2,7 @@
 
 All answer a read of a short text file. `bare` is an axum handler that gives back the answer's bytes, `rmcp`
 the official SDK with a tool that returns the text; artifactd finds the file, reserves and settles it in a
-ledger on /dev/shm, and frames it. "envelope" is a call that it refuses for its arguments: protocol alone.
+ledger on /dev/shm, and frames it. "envelope" is the call of a tool that there is not: HTTP, key and protocol.
 The servers run on the first processor, the load (wrk) on the second; medians of interleaved rounds. What to
 trust on a shared machine is the processor time for each call.
 """
@@ -42,8 +42,8 @@ def headers(server):
     }
 
 
-def body(arguments):
-    params = {"name": READ, "arguments": arguments}
+def body(arguments, tool=READ):
+    params = {"name": tool, "arguments": arguments}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 
 
@@ -71,7 +71,7 @@ def measure(server, script, seconds):
 def main():
     binary, peers = sys.argv[1:3]
     seconds, rounds = (int(argument) for argument in (sys.argv[3:] + ["3", "3"][len(sys.argv) - 3 :]))
-    read, refused = {"trial_id": "t1", "name": "reward.txt"}, {"trial_id": "t1"}
+    read = {"trial_id": "t1", "name": "reward.txt"}
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
         scratch, servers = Path(scratch), {}
         trial = scratch / "store/demo/t1"
@@ -87,7 +87,7 @@ def main():
             for peer in ("bare", "rmcp"):
                 answer = json.loads(call(servers[peer], read))["result"]
                 assert answer["content"] == result["content"], answer
-            report(servers, scratch, {"read": read, "envelope": refused}, seconds, rounds)
+            report(servers, scratch, {"read": body(read), "envelope": body(read, "none")}, seconds, rounds)
         finally:
             for server in servers.values():
                 server.process.send_signal(signal.SIGTERM)
@@ -103,8 +103,8 @@ def report(servers, scratch, bodies, seconds, rounds):
     }
     taken = {name: [] for name in cases}
     for _ in range(rounds):
-        for name, (server, arguments) in cases.items():
-            lua = [f'wrk.method = "POST"; wrk.body = {json.dumps(body(bodies[arguments]))}']
+        for name, (server, sent) in cases.items():
+            lua = [f'wrk.method = "POST"; wrk.body = {json.dumps(bodies[sent])}']
             lua += [f"wrk.headers[{json.dumps(header)}] = {json.dumps(value)}" for header, value in headers(servers[server]).items()]
             script = scratch / "load.lua"
             script.write_text("\n".join(lua))
