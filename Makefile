@@ -46,6 +46,14 @@ e2e-downloads: tools ## Downloads by aria2, Node and a headless Chromium
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/e2e/downloads $(ARGS)
 
+# What a long form is bounded by: so many seconds for each test that has one.
+SOAK_SECONDS ?= 300
+
+.PHONY: soak
+soak: tools ## Faults under load and random histories, again and again: SOAK_SECONDS=300 for each of them
+	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test ledger model:: -- --nocapture --test-threads=1
+	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test faults -- --nocapture --test-threads=1
+
 .PHONY: bench
 bench: target/venv/.installed target/venv-images/.installed ## Downloads beside nginx, windows, images beside decoders, calls beside rmcp
 	tests/debian-packages.sh bench

@@ -13,7 +13,7 @@ use toml::{Table, Value};
 use crate::artifact::ProjectId;
 use crate::artifact::key::Layout;
 use crate::bytesize::{ByteSize, deserialize_allowance};
-use crate::ledger::{Allowance, Policy, ResetZone, Rules, redis};
+use crate::ledger::{Allowance, Policy, ResetZone, Rules, WarnAt, redis};
 use crate::link::SigningKeys;
 use crate::read::{Caps, Timing};
 
@@ -113,6 +113,9 @@ pub struct QuotaConfig {
     pub daily_bytes: Allowance,
     /// The zone whose midnight begins a day, an IANA name. Default `UTC`.
     pub reset_zone: String,
+    /// The share of the allowance, percent, at which people are warned: in `/v1/quota`, in `RateLimit`, and
+    /// by each replica once a day and project in the log. 1 to 100, default 80.
+    pub warn_percent: u8,
 }
 
 /// `[access]`
@@ -270,6 +273,7 @@ impl Config {
             ("ledger.lease_seconds", self.ledger.lease_seconds, 1, 3600),
             ("ledger.timeout_ms", self.ledger.timeout_ms, 50, 60_000),
             ("ledger.in_flight", self.ledger.in_flight as u64, 1, 100_000),
+            ("quota.warn_percent", u64::from(self.quota.warn_percent), 1, 100),
             ("ledger.credit", self.ledger.credit.bytes(), 64 << 10, 1 << 30),
             ("limits.connections", limits.connections as u64, 1, 1_000_000),
             ("limits.head_seconds", limits.head_seconds, 1, 600),
@@ -349,6 +353,12 @@ impl Config {
         let rules = self.rules();
         rules.check().map_err(|rule| ConfigError::Invalid(format!("ledger: {rule}")))?;
         Ok(Policy { rules, allowance: self.quota.daily_bytes, zone })
+    }
+
+    /// When people are warned.
+    #[must_use]
+    pub fn warn_at(&self) -> WarnAt {
+        WarnAt::new(self.quota.warn_percent).unwrap_or_default()
     }
 
     fn rules(&self) -> Rules {
@@ -444,7 +454,11 @@ fn size(bytes: u64) -> ByteSize {
 
 impl Default for QuotaConfig {
     fn default() -> Self {
-        Self { daily_bytes: Allowance::Bytes(50 << 30), reset_zone: "UTC".into() }
+        Self {
+            daily_bytes: Allowance::Bytes(50 << 30),
+            reset_zone: "UTC".into(),
+            warn_percent: WarnAt::default().percent(),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ fn defaults_are_what_the_documentation_says() {
     let config = load(LEAST, &[]).expect("valid");
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.quota.daily_bytes, Allowance::Bytes(50 << 30));
+    assert_eq!(config.warn_at().percent(), 80);
     assert_eq!(config.policy().expect("valid").rules.lease_ms, 30_000);
     assert_eq!(config.policy().expect("valid").rules.credit_bytes, 8 << 20);
     assert!(config.layout("").is_ok());
@@ -53,6 +54,8 @@ fn what_is_wrong_is_named() {
         ("", &[][..], "store"),
         (&format!("{LEAST}\n[quota]\ndaily = 3"), &[], "daily"),
         (&format!("{LEAST}\n[quota]\ndaily_bytes = \"lots\""), &[], "amount of bytes"),
+        (&format!("{LEAST}\n[quota]\nwarn_percent = 0"), &[], "quota.warn_percent is 0; it is from 1 to 100"),
+        (&format!("{LEAST}\n[quota]\nwarn_percent = 101"), &[], "quota.warn_percent is 101"),
         (&format!("{LEAST}\n[quota]\nreset_zone = \"Mars/Olympus\""), &[], "reset_zone"),
         (&format!("{LEAST}\n[limits]\nconnections = 0"), &[], "limits.connections is 0"),
         (LEAST, &[("ARTIFACTD_LEDGER__CREDIT", "1")], "ledger.credit is 1"),

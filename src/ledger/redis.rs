@@ -31,9 +31,9 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 
 use super::{
-    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, Extend, Extension,
-    Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply, Reserve,
-    Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
+    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, DayUsage, Extend,
+    Extension, Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply,
+    Reserve, Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
 };
 use crate::artifact::ProjectId;
 use connect::Connector;
@@ -182,13 +182,13 @@ impl Redis {
 
     /// Runs a script that concerns no project.
     async fn run_bare(&self, script: &Script, arguments: &[&str]) -> Result<Answer, Unavailable> {
-        self.send(script, &self.names.projects(), arguments.to_vec()).await
+        self.send(script, &[&self.names.projects()], arguments.to_vec()).await
     }
 
-    async fn send(&self, script: &Script, key: &str, mut arguments: Vec<&str>) -> Result<Answer, Unavailable> {
+    async fn send(&self, script: &Script, keys: &[&str], mut arguments: Vec<&str>) -> Result<Answer, Unavailable> {
         let told = self.clock.as_ref().map(|clock| clock.now_ms().to_string());
         arguments.extend(told.as_deref());
-        Answer::new(self.link.run(script, key, &arguments).await?)
+        Answer::new(self.link.run(script, keys, &arguments).await?)
     }
 
     /// Runs a script of the project whose keys begin with `base`; `key` and `arguments` are made for
@@ -205,7 +205,8 @@ impl Redis {
             let more = arguments(&today.span);
             let mut all = vec![base, &*today.day, &*today.start, &*today.end, &*today.first_kept, &*today.tomorrow];
             all.extend(more.iter().map(String::as_str));
-            let answer = self.send(script, &key(base, &today.span), all).await?;
+            let keys = [key(base, &today.span), keys::never_written(base)];
+            let answer = self.send(script, &keys.each_ref().map(String::as_str), all).await?;
             if answer.word != "days" {
                 return Ok((answer, today.span));
             }
@@ -262,7 +263,7 @@ fn admission(mut answer: Answer, requested: u64, today: &DaySpan) -> Reply<Admis
             let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
             let allowance = allowance(&answer.text()?)?;
             let (used, reserved) = (answer.amount()?, answer.amount()?);
-            Admission::Reserved(lease, Standing { allowance, used, reserved, resets_at: today.end })
+            Admission::Reserved(lease, Standing { day: today.day, allowance, used, reserved, resets_at: today.end })
         }
         "refused" => {
             // A size that no account holds comes back as it was sent.
@@ -312,6 +313,9 @@ impl Ledger for Redis {
         let (answer, today) = self.run_with(&self.scripts.reserve, &base, key, arguments).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
         self.register(&call.project, answer.now).await;
+        if matches!(answer.word.as_str(), "stale" | "link_revoked" | "settled") || call.size > MAX_AMOUNT {
+            self.unregister(&call.project);
+        }
         admission(answer, call.size, &today)
     }
 
@@ -357,6 +361,10 @@ impl Ledger for Redis {
 
     async fn usage(&self, project: &ProjectId) -> Reply<Usage> {
         self.read_usage(project).await
+    }
+
+    async fn history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>> {
+        self.read_history(project, days).await
     }
 
     async fn audit(
