@@ -29,6 +29,7 @@ use crate::catalog::{Catalog, Found, refuse};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{At, Channel, Context, Ledger, LinkId, Outcome, Standing};
 use crate::store::StoreError;
+use crate::telemetry::request::{Phase, timed};
 
 pub use desk::Timing;
 pub use places::Caps;
@@ -116,7 +117,8 @@ impl Reads {
             link_id: None,
         };
         let length = plan.length();
-        let (held, standing) = self.desk.admit(&who.project().id, length, context).await?;
+        let admitted = timed(Phase::Reserve, self.desk.admit(&who.project().id, length, context));
+        let (held, standing) = admitted.await?;
         let body = archive::bytes(plan, self.catalog.opener(&held));
         Ok((ByteStream::new(held, body, length), standing))
     }
@@ -137,7 +139,8 @@ impl Reads {
             request_id: request_id.to_owned(),
             link_id,
         };
-        let (held, standing) = self.desk.admit(&found.project().id, found.stat().size, context).await?;
+        let admitted = timed(Phase::Reserve, self.desk.admit(&found.project().id, found.stat().size, context));
+        let (held, standing) = admitted.await?;
         let catalog = Arc::clone(&self.catalog);
         Ok(MeteredRead { catalog, found: found.clone(), held, standing, parts: Vec::new() })
     }
@@ -174,7 +177,8 @@ impl MeteredRead {
     /// `QUOTA_UNAVAILABLE` if the lease was lost.
     pub async fn fetch(&mut self, range: Range<u64>) -> Result<Bytes> {
         for gap in gaps(&self.parts, range.clone()) {
-            let bytes = self.fetch_from_store(gap.clone()).await.inspect_err(|_| self.held.end(Outcome::Failed))?;
+            let fetched = timed(Phase::Store, self.fetch_from_store(gap.clone())).await;
+            let bytes = fetched.inspect_err(|_| self.held.end(Outcome::Failed))?;
             let at = self.parts.partition_point(|(start, _)| *start < gap.start);
             self.parts.insert(at, (gap.start, bytes));
         }
@@ -207,7 +211,7 @@ impl MeteredRead {
         if range.is_empty() {
             return Ok(ByteStream::empty(self.held));
         }
-        let opened = self.catalog.open(&self.held, &self.found, range.clone()).await;
+        let opened = timed(Phase::Store, self.catalog.open(&self.held, &self.found, range.clone())).await;
         match opened {
             Ok(opened) => Ok(ByteStream::new(self.held, opened.body, range.end - range.start)),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! Logs.
+//! Log lines: which, and how they look.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
