@@ -8,6 +8,7 @@ use crate::{server, telemetry};
 
 /// Where the settings are.
 #[derive(Debug, clap::Args)]
+#[group(id = "settings")]
 pub struct Options {
     /// The settings file; ARTIFACTD_* variables come after it
     #[arg(long, value_name = "FILE", env = "ARTIFACTD_CONFIG")]

@@ -36,6 +36,7 @@ use super::{
     Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
 };
 use crate::artifact::ProjectId;
+use crate::telemetry::metrics;
 use connect::Connector;
 use keys::Names;
 use link::Link;
@@ -380,7 +381,14 @@ impl Ledger for Redis {
         };
         let (mut answer, _) = self.run_with(&self.scripts().settle, &base, key, arguments).await?;
         let reply = match answer.word.as_str() {
-            "settled" => Settlement::Settled(answer.amount()?),
+            "settled" => {
+                let charged = answer.amount()?;
+                if !answer.is_empty() {
+                    metrics().unreserved_entries.inc();
+                    tracing::error!(reservation = %call.id, charged, "the ledger had lost this reservation: data was lost");
+                }
+                Settlement::Settled(charged)
+            }
             "late" => Settlement::TooLate,
             _ => return Err(nonsense("settlement")),
         };

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::metrics;
+
 /// What is known of the parts; written by those who call them.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
@@ -70,6 +72,8 @@ impl Health {
             json!({"status": status, "answered_seconds_ago": ago(part.answered), "failed_seconds_ago": ago(part.failed)})
         };
         let mut ledger = shown(Of::Ledger);
+        ledger["lost_leases"] = json!(metrics().lost_leases.get());
+        ledger["unreserved_entries"] = json!(metrics().unreserved_entries.get());
         ledger["lost_data_seconds_ago"] = json!(ago(*self.lost.lock().unwrap_or_else(PoisonError::into_inner)));
         let unusable = self.key_file.lock().unwrap_or_else(PoisonError::into_inner).map(|time| time.as_secs());
         let keys = json!({

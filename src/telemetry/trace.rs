@@ -5,6 +5,8 @@ use std::fmt;
 use http::HeaderMap;
 use rand::RngExt as _;
 
+use super::request::Notes;
+
 /// The header that carries it, both ways.
 pub const TRACEPARENT: &str = "traceparent";
 
@@ -49,8 +51,16 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// Trace, parent and whether it is sampled (section 3.2 of the recommendation). A later version may go on behind what is known of it;
-/// version `ff` is invalid, and so are ids of nothing but zeros.
+/// Tells whoever is called on behalf of the present request which trace that belongs to.
+pub fn pass_on(headers: &mut HeaderMap) {
+    let trace = Notes::current().and_then(|notes| notes.trace);
+    if let Some(value) = trace.and_then(|trace| trace.to_string().parse().ok()) {
+        headers.insert(TRACEPARENT, value);
+    }
+}
+
+/// Trace, parent and whether it is sampled (section 3.2 of the recommendation). A later version may
+/// go on behind what is known of it; version `ff` is invalid, and so are ids of nothing but zeros.
 fn parse(text: &str) -> Option<(u128, u64, bool)> {
     let hex = |digits: &str| digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let part = |from: usize, to: usize| text.get(from..to).filter(|digits| hex(digits));
