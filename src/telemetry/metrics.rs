@@ -16,6 +16,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::process::Process;
+use crate::ledger::Channel;
 
 /// The media type of the exposition: Prometheus' text format.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -99,7 +100,7 @@ macro_rules! metrics {
                     let $field: $type = metrics!(@make $($make)?);
                     metrics!(@register own, $name, $help, $field.clone() $(, $unit)?);
                 )+
-                Self { registry, $($field,)+ }
+                Self { registry, $($field,)+ }.begun()
             }
         }
     };
@@ -152,6 +153,19 @@ pub fn metrics() -> &'static Metrics {
 }
 
 impl Metrics {
+    /// Begins with 0 what is known beforehand, so that its first increase is seen as one.
+    fn begun(self) -> Self {
+        for result in ["ok", "failed"] {
+            self.sweeps.get_or_create(&ResultLabels { result }).inc_by(0);
+            self.settings_reads.get_or_create(&ResultLabels { result }).inc_by(0);
+        }
+        for channel in [Channel::Http, Channel::Mcp, Channel::Link].map(Channel::as_str) {
+            self.charged_bytes.get_or_create(&ChannelLabels { channel }).inc_by(0);
+        }
+        self.verdicts.get_or_create(&VerdictLabels { verdict: "sound" }).inc_by(0);
+        self
+    }
+
     /// All of them, as Prometheus reads them.
     #[must_use]
     pub fn exposition(&self) -> String {

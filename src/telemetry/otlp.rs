@@ -96,7 +96,6 @@ fn nanos(time: Duration) -> u64 {
 
 /// Begins to send spans to the collector at `endpoint`. The task ends when every [`Spans`] is gone and
 /// what they took is sent.
-#[must_use]
 pub fn start(endpoint: &Url) -> (Spans, impl Future<Output = ()> + Send + use<>) {
     let (sender, receiver) = channel(QUEUE);
     let target = format!("{}/v1/traces", endpoint.as_str().trim_end_matches('/'));

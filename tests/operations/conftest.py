@@ -190,15 +190,15 @@ def start(folder):
 
 @pytest.fixture
 def redis(tmp_path):
-    """redis(*options, port=…): a Redis server with AOF and without eviction unless options say else."""
+    """redis(*options): a Redis server with AOF and without eviction unless options say else."""
     with ExitStack() as running:
 
-        def begin(*options, port=None, wrapper=()):
-            port = port or free_port()
+        def begin(*options):
+            port = free_port()
             home = tmp_path / f"redis-{port}"
             shutil.rmtree(home, ignore_errors=True)
             home.mkdir()
-            command = [*wrapper, "redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(home)]
+            command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(home)]
             command += ["--appendonly", "yes", "--maxmemory-policy", "noeviction", *options]
             quiet = subprocess.DEVNULL
             process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
