@@ -1,4 +1,4 @@
-//! What a setting is: its name, its form, its bounds, its default. [`section!`] makes of one table both
+//! What a setting is: its name, its form, its bounds, its default. `section!` makes of one table both
 //! the struct that the service reads and the rows that check, read and document it.
 
 use std::fmt;

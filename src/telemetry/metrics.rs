@@ -5,7 +5,7 @@
 //! lookup in a small table and an atomic addition.
 
 use std::collections::HashSet;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 use prometheus_client::encoding::{EncodeLabelSet, prometheus_text};
 use prometheus_client::metrics::counter::Counter;
@@ -184,9 +184,12 @@ impl Metrics {
 /// path that matches none has no pattern, and is `-`.
 #[must_use]
 pub fn route(pattern: Option<&str>) -> &'static str {
-    static KNOWN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+    static KNOWN: LazyLock<RwLock<HashSet<&'static str>>> = LazyLock::new(RwLock::default);
     let Some(pattern) = pattern else { return "-" };
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(route) = KNOWN.read().unwrap_or_else(PoisonError::into_inner).get(pattern) {
+        return route;
+    }
+    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     match known.get(pattern) {
         Some(route) => route,
         None if known.len() >= ROUTES => "other",
