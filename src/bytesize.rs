@@ -78,6 +78,16 @@ impl fmt::Display for ByteSize {
     }
 }
 
+/// An amount as people read it in a table: `17 B`, `41.9 GiB`; rounded down to a tenth of its unit.
+#[must_use]
+pub fn rounded(bytes: u64) -> String {
+    let binary = UNITS.iter().rev().filter(|(name, _)| name.ends_with("iB"));
+    match binary.clone().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
 /// Reads an allowance: `unlimited`, or an amount as [`ByteSize`] reads it.
 ///
 /// # Errors
@@ -152,6 +162,20 @@ mod tests {
             let size: ByteSize = text.parse().expect(text);
             assert_eq!((size.bytes(), size.to_string().as_str()), (bytes, shown), "{text}");
             assert_eq!(size.to_string().parse(), Ok(size), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_for_tables() {
+        for (bytes, shown) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1_048_575, "1023.9 KiB"),
+            (1_610_612_736, "1.5 GiB"),
+            (MAX_AMOUNT, "7.9 PiB"),
+        ] {
+            assert_eq!(rounded(bytes), shown);
         }
     }
 

@@ -42,6 +42,7 @@ pub enum Kind {
     LinkRevoked,
     LinkStale,
     LinksDisabled,
+    AdjustmentConflict,
     PreconditionFailed,
     /// The artifact's length in bytes.
     RangeNotSatisfiable(u64),
@@ -86,6 +87,7 @@ impl Kind {
             Self::LinkRevoked => "LINK_REVOKED",
             Self::LinkStale => "LINK_STALE",
             Self::LinksDisabled => "LINKS_DISABLED",
+            Self::AdjustmentConflict => "ADJUSTMENT_CONFLICT",
             Self::PreconditionFailed => "PRECONDITION_FAILED",
             Self::RangeNotSatisfiable(_) => "RANGE_NOT_SATISFIABLE",
             Self::DownloadQuotaExceeded(_) => "DOWNLOAD_QUOTA_EXCEEDED",
@@ -117,7 +119,11 @@ impl Kind {
             Self::RequestTooLarge | Self::ArchiveTooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::HeadersTooLarge => 431,
-            Self::ArtifactChanged | Self::ArtifactNotReady | Self::ArtifactEncoded | Self::LinksDisabled => 409,
+            Self::ArtifactChanged
+            | Self::ArtifactNotReady
+            | Self::ArtifactEncoded
+            | Self::LinksDisabled
+            | Self::AdjustmentConflict => 409,
             Self::LinkExpired | Self::LinkRevoked | Self::LinkStale => 410,
             Self::PreconditionFailed => 412,
             Self::RangeNotSatisfiable(_) => 416,
@@ -223,6 +229,7 @@ mod tests {
             (Kind::LinkRevoked, "LINK_REVOKED", 410),
             (Kind::LinkStale, "LINK_STALE", 410),
             (Kind::LinksDisabled, "LINKS_DISABLED", 409),
+            (Kind::AdjustmentConflict, "ADJUSTMENT_CONFLICT", 409),
             (Kind::PreconditionFailed, "PRECONDITION_FAILED", 412),
             (Kind::RangeNotSatisfiable(0), "RANGE_NOT_SATISFIABLE", 416),
             (Kind::TooManyRequests, "TOO_MANY_REQUESTS", 429),

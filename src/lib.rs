@@ -41,7 +41,7 @@
 //! A front reads the head ([`request`]), asks [`access`] who it is, and gets a
 //! [`Principal`](access::Principal). A use case takes no principal but a proof that the principal
 //! hands out ([`Viewer`](access::Viewer), [`Downloader`](access::Downloader),
-//! [`QuotaReader`](access::QuotaReader)): a handler that forgets to authorise does not compile. The
+//! [`QuotaReader`](access::QuotaReader), [`QuotaManager`](access::QuotaManager)): a handler that forgets to authorise does not compile. The
 //! [`catalog`] is the only way to the [`store`]; it opens an object only for a
 //! [`Reservation`](read::Reservation), which only [`read`] can win from the [`ledger`]. An
 //! [`Error`](error::Error) carries one of a closed list of kinds; each front turns it into its own

@@ -9,7 +9,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             artifactd::cli::report(&*error);
-            ExitCode::FAILURE
+            ExitCode::from(artifactd::cli::exit_code(&*error))
         }
     }
 }

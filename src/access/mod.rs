@@ -8,7 +8,9 @@ pub mod principal;
 
 pub use keys::{KeyRing, WatchedKeys};
 pub use me::Me;
-pub use principal::{Capability, Credentials, Downloader, KeyKind, Preset, Principal, QuotaReader, Viewer};
+pub use principal::{
+    Capability, Credentials, Downloader, KeyKind, Preset, Principal, QuotaManager, QuotaReader, Viewer,
+};
 
 /// Finds out who asks. Every front holds one; it may have to ask elsewhere, so it is asynchronous.
 #[async_trait]

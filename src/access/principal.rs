@@ -1,7 +1,7 @@
 //! A principal: an authenticated key, the project it speaks for, and its capabilities.
 //!
 //! Use cases do not take a [`Principal`]. They take a proof that one was asked for what the use
-//! case needs ([`Viewer`], [`Downloader`], [`QuotaReader`]), which only the principal hands out:
+//! case needs ([`Viewer`], [`Downloader`], [`QuotaReader`], [`QuotaManager`]), which only the principal hands out:
 //! a handler that forgets to authorise does not compile.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::artifact::Project;
+use crate::artifact::{Project, ProjectId};
 use crate::error::{Error, Kind, Result};
 
 /// What a request brought along to say who asks. Never logged.
@@ -166,7 +166,14 @@ pub struct Downloader {
 /// Proof: may see the account books of a project (`quota.read`).
 #[derive(Debug, Clone)]
 pub struct QuotaReader {
-    project: Project,
+    project: ProjectId,
+}
+
+/// Proof: may change the account books of a project (`quota.manage`).
+#[derive(Debug, Clone)]
+pub struct QuotaManager {
+    project: ProjectId,
+    key_id: String,
 }
 
 impl Principal {
@@ -209,9 +216,39 @@ impl Principal {
     /// # Errors
     /// `PROJECT_REQUIRED`, `ACCESS_DENIED`.
     pub fn quota_reader(&self) -> Result<QuotaReader> {
-        let project = self.project()?.clone();
+        let project = self.project()?.id.clone();
+        self.quota_reader_of(&project)
+    }
+
+    /// Asks for `quota.read` of the project that the request's path names.
+    ///
+    /// # Errors
+    /// As [`quota_manager_of`](Self::quota_manager_of).
+    pub fn quota_reader_of(&self, project: &ProjectId) -> Result<QuotaReader> {
+        self.speaks_for(project)?;
         self.require(Capability::QuotaRead)?;
-        Ok(QuotaReader { project })
+        Ok(QuotaReader { project: project.clone() })
+    }
+
+    /// Asks for `quota.manage` of the project that the request's path names.
+    ///
+    /// # Errors
+    /// `PROJECT_REQUIRED`, `PROJECT_ACCESS_DENIED`, `ACCESS_DENIED`.
+    pub fn quota_manager_of(&self, project: &ProjectId) -> Result<QuotaManager> {
+        self.speaks_for(project)?;
+        self.require(Capability::QuotaManage)?;
+        Ok(QuotaManager { project: project.clone(), key_id: self.key_id.clone() })
+    }
+
+    /// Whether the key speaks for the project that the request's path names. An operator needs no
+    /// other name for it; a project that the key carries or a header names must be the same.
+    fn speaks_for(&self, project: &ProjectId) -> Result<()> {
+        let by_path_alone = self.kind == KeyKind::Operator && self.project.is_none();
+        if by_path_alone || self.project()?.id == *project {
+            return Ok(());
+        }
+        let other = "This request speaks for another project than its path: by its key, or by X-Project-ID.";
+        Err(Error::new(Kind::ProjectAccessDenied, other))
     }
 
     fn require(&self, capability: Capability) -> Result<()> {
@@ -253,10 +290,24 @@ impl Downloader {
     }
 }
 
+impl QuotaManager {
+    /// The project whose books may be changed.
+    #[must_use]
+    pub const fn project(&self) -> &ProjectId {
+        &self.project
+    }
+
+    /// The key that changes them.
+    #[must_use]
+    pub fn key_id(&self) -> &str {
+        &self.key_id
+    }
+}
+
 impl QuotaReader {
     /// The project whose books may be seen.
     #[must_use]
-    pub const fn project(&self) -> &Project {
+    pub const fn project(&self) -> &ProjectId {
         &self.project
     }
 }
@@ -292,6 +343,26 @@ mod tests {
         let both = principal(KeyKind::Project, true, &[C::JobsRead, C::ArtifactsDownload]);
         assert!(both.downloader().is_ok());
         assert_eq!(both.quota_reader().expect_err("refused").kind(), &Kind::AccessDenied(C::QuotaRead));
+    }
+
+    #[test]
+    fn who_may_manage_the_project_in_the_path() {
+        use Capability as C;
+        let id = |name| ProjectId::parse(name).expect("valid");
+        for (kind, named, capabilities, path, want) in [
+            (KeyKind::Operator, false, &[C::QuotaManage][..], "p", Ok(())),
+            (KeyKind::Operator, true, &[C::QuotaManage], "p", Ok(())),
+            (KeyKind::Operator, true, &[C::QuotaManage], "q", Err("PROJECT_ACCESS_DENIED")),
+            (KeyKind::Project, true, &[C::QuotaManage], "p", Ok(())),
+            (KeyKind::Project, true, &[C::QuotaManage], "q", Err("PROJECT_ACCESS_DENIED")),
+            (KeyKind::Project, true, &[C::QuotaRead], "p", Err("ACCESS_DENIED")),
+            (KeyKind::Project, true, &[C::QuotaRead], "q", Err("PROJECT_ACCESS_DENIED")),
+            (KeyKind::Personal, false, &[], "p", Err("PROJECT_REQUIRED")),
+        ] {
+            let got = principal(kind, named, capabilities).quota_manager_of(&id(path));
+            let got = got.map(|manager| assert_eq!(manager.project(), &id(path))).map_err(|error| error.kind().code());
+            assert_eq!(got, want, "{kind:?} {named} {capabilities:?} {path}");
+        }
     }
 
     #[test]

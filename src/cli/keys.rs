@@ -187,7 +187,7 @@ fn row(key: &Key) -> Value {
 }
 
 fn table(keys: &[Key], now: Timestamp) -> String {
-    let mut rows = vec![["KEY_ID", "KIND", "STATE", "CREATED", "EXPIRES", "MAY"].map(str::to_owned)];
+    let mut rows = vec![["KEY_ID", "KIND", "STATE", "CREATED", "EXPIRES", "MAY"].map(str::to_owned).to_vec()];
     rows.extend(keys.iter().map(|key| {
         let state = match key {
             Key { disabled: true, .. } => "disabled",
@@ -199,16 +199,9 @@ fn table(keys: &[Key], now: Timestamp) -> String {
             Scope::Project(_) | Scope::Personal(_) => key.grants().iter().map(described).collect::<Vec<_>>().join("; "),
         };
         let expires = key.expires.map_or_else(|| "never".to_owned(), |time| time.to_string());
-        [key.key_id.clone(), key.kind().as_str().into(), state.into(), key.created.to_string(), expires, may]
+        vec![key.key_id.clone(), key.kind().as_str().into(), state.into(), key.created.to_string(), expires, may]
     }));
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: Vec<_> = (0..5).map(width).collect();
-    rows.iter()
-        .map(|row| {
-            let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}  "));
-            padded.collect::<String>() + &row[5] + "\n"
-        })
-        .collect()
+    super::table::table(&rows, &[])
 }
 
 fn described(grant: &Grant) -> String {

@@ -8,7 +8,10 @@ pub mod config;
 pub mod demo;
 pub mod healthcheck;
 pub mod keys;
+pub mod quota;
 pub mod serve;
+
+mod table;
 
 /// What a command failed with, as shown to the user.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -29,6 +32,8 @@ enum Command {
     Demo(demo::Options),
     /// Make, list and disable keys
     Keys(keys::Options),
+    /// Show how an account stands and where its bytes went; for operators, change it
+    Quota(Box<quota::Options>),
     /// Try the settings, the store, the ledger and the keys; exit 0 if nothing keeps them from working
     CheckConfig(check::Options),
     /// What can be set
@@ -49,7 +54,15 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Keys(options) => keys::run(options),
         Command::Healthcheck(options) => healthcheck::run(&options),
         Command::Demo(options) => demo::run(options),
+        Command::Quota(options) => quota::run(*options),
     }
+}
+
+/// The exit code of a command that failed: 2 where `quota` got no answer, so that 1 is always an answer
+/// of no; 1 for everything else.
+#[must_use]
+pub fn exit_code(error: &(dyn std::error::Error + 'static)) -> u8 {
+    if error.is::<quota::Unanswered>() { 2 } else { 1 }
 }
 
 /// How long calls of the operating system may take that are still under way when all is done.

@@ -6,6 +6,9 @@ use super::{Failure, run_service};
 use crate::config::{Address, ENVIRONMENT_PREFIX, Sources};
 use crate::{server, telemetry};
 
+/// Variables of the command line that are no settings: the file of them, and what `quota` asks by.
+const NO_SETTINGS: [&str; 3] = ["CONFIG", "KEY", "URL"];
+
 /// Where the settings are.
 #[derive(Debug, clap::Args)]
 #[group(id = "settings")]
@@ -32,13 +35,12 @@ impl Options {
     /// # Errors
     /// A variable is not UTF-8.
     pub(super) fn sources(&self) -> Result<Sources, Failure> {
-        // The variable that names the file is no setting.
-        let own = format!("{ENVIRONMENT_PREFIX}CONFIG");
         let mut environment = Vec::new();
         for (name, value) in std::env::vars_os() {
             // A name that is no text is no setting's.
             let Ok(name) = name.into_string() else { continue };
-            if name.starts_with(ENVIRONMENT_PREFIX) && name != own {
+            let setting = name.strip_prefix(ENVIRONMENT_PREFIX);
+            if setting.is_some_and(|setting| !NO_SETTINGS.contains(&setting)) {
                 let value = value.into_string().map_err(|_| format!("{name} is not UTF-8"))?;
                 environment.push((name, value));
             }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 use crate::artifact::key::Layout;
-use crate::ledger::{Policy, ResetZone, Rules};
+use crate::ledger::{Policy, ResetZone, Rules, WarnAt};
 use crate::link::SigningKeys;
 use crate::read::{Caps, Timing};
 
@@ -109,6 +109,12 @@ impl Config {
         let rules = self.rules();
         rules.check().map_err(|rule| invalid(format!("ledger: {rule}")))?;
         Ok(Policy { rules, allowance: self.quota.daily_bytes, zone })
+    }
+
+    /// When people are warned.
+    #[must_use]
+    pub fn warn_at(&self) -> WarnAt {
+        WarnAt::new(self.quota.warn_percent).unwrap_or_default()
     }
 
     fn rules(&self) -> Rules {

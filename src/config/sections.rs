@@ -109,6 +109,9 @@ section! {
             Preset::Is("50 GiB"), Form::Allowance, reloads;
         /// The zone whose midnight begins a day.
         reset_zone: String = Preset::Is("UTC"), Form::Text("an IANA name such as UTC or Europe/Berlin", |text| ResetZone::parse(text).is_ok());
+        /// The share of the allowance at which people are warned: in `/v1/quota`, in `RateLimit`, and by each
+        /// replica once a day and project in the log.
+        warn_percent: u8 = Preset::Is("80"), Form::Number { unit: "percent", least: 1, most: 100 };
     }
 }
 

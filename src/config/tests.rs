@@ -26,6 +26,7 @@ fn defaults_are_what_the_documentation_says() {
     let config = load(LEAST, &[]).expect("valid");
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.quota.daily_bytes, Allowance::Bytes(50 << 30));
+    assert_eq!(config.warn_at().percent(), 80);
     assert_eq!(config.policy().expect("valid").rules.lease_ms, 30_000);
     assert_eq!(config.policy().expect("valid").rules.credit_bytes, 8 << 20);
     assert_eq!(config.caps(), Caps::default());
@@ -114,7 +115,7 @@ fn the_environment_comes_after_the_file_and_flags_after_both() {
 fn what_is_wrong_is_named() {
     let with = |more: &str| format!("{LEAST}\n{more}");
     let instead = |line: &str, other: &str| LEAST.replace(line, other);
-    let file: [(String, &[&str]); 43] = [
+    let file: [(String, &[&str]); 44] = [
         (String::new(), &["store.url is missing", "ARTIFACTD_STORE__URL", "access.keys_file is missing"]),
         (instead("url = \"embedded:///ledger.db\"", ""), &["ledger.url is missing", "ARTIFACTD_LEDGER__URL"]),
         (instead("url = \"file:///data\"", "url = \"\""), &["store.url is empty", "s3://bucket/prefix"]),
@@ -161,6 +162,7 @@ fn what_is_wrong_is_named() {
         (with("[quota]\ndaily_bytes = \"lots\""), &["quota.daily_bytes is \"lots\"", "unlimited"]),
         (with("[quota]\ndaily_bytes = -1"), &["quota.daily_bytes is -1", "unlimited"]),
         (with("[quota]\nreset_zone = \"Mars/Olympus\""), &["quota.reset_zone is \"Mars/Olympus\"", "Europe/Berlin"]),
+        (with("[quota]\nwarn_percent = 0"), &["quota.warn_percent is 0", "percent from 1 to 100"]),
         (with("[limits]\nconnections = 0"), &["limits.connections is 0", "from 1 to 1000000"]),
         (with("[limits]\nhead_bytes = \"1 MB\"\nstreams = -4"), &["limits.streams is -4", "from 1 to 1000000"]),
         (with("[limits]\nhead_bytes = \"2 MiB\""), &["limits.head_bytes is \"2 MiB\"", "from 8 KiB to 1 MiB"]),

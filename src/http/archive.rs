@@ -46,7 +46,7 @@ async fn archive(
         return Ok((StatusCode::OK, headers, Body::empty()).into_response());
     }
     let (stream, standing) = front.reads.archive(&who, plan, request_id.as_str()).await?;
-    ratelimit::of_admission(&mut headers, standing);
+    ratelimit::of_admission(&mut headers, standing, front.reads.warn_at());
     Ok((StatusCode::OK, headers, Body::new(StreamBody(stream))).into_response())
 }
 

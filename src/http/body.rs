@@ -1,4 +1,4 @@
-//! A counted stream as a response body of known length.
+//! Bodies: a counted stream as an answer of known length, and what a request brings.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,9 +6,39 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::Stream as _;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
 
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::read::ByteStream;
+
+/// The longest body of a request, bytes.
+const MAX_BYTES: usize = 4 << 10;
+
+/// Reads the body of a request.
+///
+/// # Errors
+/// `REQUEST_TOO_LARGE`, `INVALID_REQUEST`.
+pub(super) async fn read(body: axum::body::Body) -> Result<Bytes, Error> {
+    let whole = Limited::new(body, MAX_BYTES).collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            Error::new(Kind::RequestTooLarge, format!("The body has at most {MAX_BYTES} bytes."))
+        } else {
+            Error::new(Kind::InvalidRequest, "The body did not arrive whole.").with_source(error)
+        }
+    })?;
+    Ok(whole.to_bytes())
+}
+
+/// Reads the body of a request as JSON such as `example`.
+///
+/// # Errors
+/// As [`read`]; `INVALID_REQUEST` also says what is wrong with it.
+pub(super) async fn read_json<T: DeserializeOwned>(body: axum::body::Body, example: &str) -> Result<T, Error> {
+    let bytes = read(body).await?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Error::new(Kind::InvalidRequest, format!("The body is JSON such as {example}: {error}.")))
+}
 
 /// A response body. An error cuts the connection: the client never sees a clean end of less than
 /// `Content-Length`.

@@ -103,7 +103,7 @@ pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<R
         let standing = read.standing();
         match read.stream(range.unwrap_or(0..size)).await {
             Ok(stream) => {
-                ratelimit::of_admission(&mut content_headers, standing);
+                ratelimit::of_admission(&mut content_headers, standing, reads.warn_at());
                 return Ok((status, content_headers, Body::new(StreamBody(stream))).into_response());
             }
             Err(error) if *error.kind() == Kind::ArtifactChanged && attempt < CHANGED_RETRIES => attempt += 1,

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::headers::Disposition;
 use super::problem::Problem;
 use crate::access::Principal;
-use crate::artifact::{ArtifactName, InvalidId, TrialId};
+use crate::artifact::{ArtifactName, InvalidId, ProjectId, TrialId};
 use crate::error::{Error, Kind, Result};
 use crate::listing::ListQuery;
 use crate::request::RequestId;
@@ -33,6 +33,30 @@ impl<S: Sync> FromRequestParts<S> for RequestId {
     }
 }
 
+/// The parameters of a path of other things than trials and artifacts.
+pub(super) struct PathOf<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathOf<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(parameters) = Path::<T>::from_request_parts(parts, state).await.map_err(|e| bad_path(&e))?;
+        Ok(Self(parameters))
+    }
+}
+
+/// The project of the path.
+pub(super) struct ProjectPath(pub(super) ProjectId);
+
+impl<S: Send + Sync> FromRequestParts<S> for ProjectPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let PathOf(project) = PathOf::<String>::from_request_parts(parts, state).await?;
+        Ok(Self(ProjectId::parse(&project).map_err(invalid_id)?))
+    }
+}
+
 /// The trial of the path.
 pub(super) struct TrialPath(pub(super) TrialId);
 
@@ -40,7 +64,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TrialPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(trial) = Path::<String>::from_request_parts(parts, state).await.map_err(|e| bad_path(&e))?;
+        let PathOf(trial) = PathOf::<String>::from_request_parts(parts, state).await?;
         Ok(Self(TrialId::parse(&trial).map_err(invalid_id)?))
     }
 }
@@ -52,8 +76,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ArtifactPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path((trial, id)) =
-            Path::<(String, String)>::from_request_parts(parts, state).await.map_err(|e| bad_path(&e))?;
+        let PathOf((trial, id)) = PathOf::<(String, String)>::from_request_parts(parts, state).await?;
         let trial = TrialId::parse(&trial).map_err(invalid_id)?;
         Ok(Self(trial, ArtifactName::from_artifact_id(&id).map_err(invalid_id)?))
     }

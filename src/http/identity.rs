@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::Front;
+use super::extract::PathOf;
 use super::problem::Problem;
 use super::quota::daily_bytes;
-use crate::access::{Me, Principal};
+use crate::access::{KeyKind, Me, Principal};
 use crate::error::{Error, Kind};
 
 pub(super) fn routes() -> Router<Arc<Front>> {
@@ -33,10 +34,12 @@ async fn jobs(who: Principal) -> Result<Json<Value>, Problem> {
 async fn limits(
     State(front): State<Arc<Front>>,
     who: Principal,
-    Path((workspace, project)): Path<(String, String)>,
+    PathOf((workspace, project)): PathOf<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let own = who.project()?;
-    if own.workspace.as_str() != workspace || own.id.as_str() != project {
+    // An operator names a project; in which workspace it is, only the platform knows.
+    let at_home = own.workspace.as_str() == workspace || who.kind == KeyKind::Operator;
+    if !at_home || own.id.as_str() != project {
         return Err(Error::new(Kind::ProjectAccessDenied, "This key speaks for another project than the path.").into());
     }
     let usage = front.quota.usage(&who).await?.reply;

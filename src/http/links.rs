@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::Deserialize;
 
 use super::Front;
+use super::body;
 use super::content::{Ask, Way, serve};
-use super::extract::{ArtifactPath, ContentParams, ListParams, Params};
+use super::extract::{ArtifactPath, ContentParams, ListParams, Params, PathOf};
 use super::problem::Problem;
 use crate::access::Principal;
 use crate::error::{Error, Kind, Result};
@@ -23,8 +23,6 @@ use crate::request::RequestId;
 
 /// Where links lead.
 const DOWNLOAD: &str = "/v1/download/";
-/// The longest body of a request for a link, bytes.
-const MAX_BODY_BYTES: usize = 4 << 10;
 /// A link is a secret of its receiver.
 const NO_STORE: [(HeaderName, &str); 1] = [(CACHE_CONTROL, "no-store")];
 
@@ -49,14 +47,7 @@ struct Wish {
 impl Wish {
     /// Reads the body. None at all is a wish for the default.
     async fn read(body: Body) -> Result<Self> {
-        let bytes = Limited::new(body, MAX_BODY_BYTES).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                Error::new(Kind::RequestTooLarge, format!("The body has at most {MAX_BODY_BYTES} bytes."))
-            } else {
-                Error::new(Kind::InvalidRequest, "The body did not arrive whole.").with_source(error)
-            }
-        })?;
-        let bytes = bytes.to_bytes();
+        let bytes = body::read(body).await?;
         if bytes.is_empty() {
             return Ok(Self::default());
         }
@@ -90,7 +81,7 @@ async fn list(
 async fn revoke(
     State(front): State<Arc<Front>>,
     who: Principal,
-    Path(id): Path<String>,
+    PathOf(id): PathOf<String>,
 ) -> Result<StatusCode, Problem> {
     front.links.revoke(&who.downloader()?, &id).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -79,7 +79,7 @@ pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
 /// Delta seconds (RFC 9110 §10.2.3), rounded up, for answers that waiting changes.
 fn retry_after(kind: &Kind) -> Option<u64> {
     match kind {
-        Kind::DownloadQuotaExceeded(refusal) => refusal.reply.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1)),
+        Kind::DownloadQuotaExceeded(refusal) => refusal.reply.retry_after_seconds(),
         Kind::TooManyRequests | Kind::QuotaUnavailable | Kind::StoreUnavailable | Kind::ShuttingDown => {
             Some(RETRY_SECONDS)
         }

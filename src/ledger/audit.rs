@@ -145,6 +145,28 @@ pub struct Usage {
     pub open: u64,
     /// Reservations refused.
     pub refused: u64,
+    /// When the first of the open reservations ends unless it is extended; `None` without any.
+    pub earliest_end: Option<LedgerTime>,
+}
+
+/// The account of a project on one day, as the history lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayUsage {
+    /// The day.
+    pub day: Day,
+    /// Today the allowance in force, before today what the day's last reservation was judged by;
+    /// `None` where nothing was asked for.
+    pub allowance: Option<Allowance>,
+    /// Bytes charged.
+    pub used: u64,
+    /// Bytes held by open reservations.
+    pub reserved: u64,
+    /// Reservations refused.
+    pub refused: u64,
+    /// Lines of the audit.
+    pub entries: u64,
+    /// How many reservations and adjustments they stand for.
+    pub count: u64,
 }
 
 impl Usage {

@@ -4,7 +4,7 @@
 //! them atomic: after an error, everything that the transition wrote is undone.
 
 use super::{
-    AuditFilter, Channel, Context, Day, Entry, LedgerTime, Link, LinkId, Outcome, Override, RefusalReason,
+    Allowance, AuditFilter, Channel, Context, Day, Entry, LedgerTime, Link, LinkId, Outcome, Override, RefusalReason,
     ReservationId, Verification,
 };
 use crate::artifact::ProjectId;
@@ -108,6 +108,21 @@ pub struct Account {
     pub lines: u64,
     /// What the lines stand for.
     pub counted: u64,
+    /// What the day's last reservation was judged by; `None` if there was none.
+    pub allowance: Option<Allowance>,
+}
+
+/// What is remembered of an adjustment: what was asked for, and what was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdjustmentRecord {
+    /// The day that was corrected.
+    pub day: Day,
+    /// Bytes asked for, within plus and minus [`MAX_AMOUNT`](super::MAX_AMOUNT).
+    pub bytes: i64,
+    /// Why.
+    pub reason: String,
+    /// Bytes charged.
+    pub applied: i64,
 }
 
 /// Names the line that further entries of an hour are added to.
@@ -200,12 +215,12 @@ pub trait Book {
     /// Sets or clears the allowance of a project.
     fn put_exception(&mut self, project: &ProjectId, exception: Option<&Override>) -> Result<(), Self::Error>;
 
-    /// Which day the adjustment of this id was applied to, and by how many bytes, if it was.
-    fn adjustment(&mut self, project: &ProjectId, id: &str) -> Result<Option<(Day, i64)>, Self::Error>;
+    /// What is remembered of the adjustment of this id.
+    fn adjustment(&mut self, project: &ProjectId, id: &str) -> Result<Option<AdjustmentRecord>, Self::Error>;
 
     /// Remembers an adjustment as long as its day is kept, instead of one of the same id whose day
     /// is not.
-    fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> Result<(), Self::Error>;
+    fn put_adjustment(&mut self, project: &ProjectId, id: &str, record: &AdjustmentRecord) -> Result<(), Self::Error>;
 
     /// What is stored of a link, also when its time is over.
     fn link(&mut self, project: &ProjectId, id: LinkId) -> Result<Option<LinkRecord>, Self::Error>;

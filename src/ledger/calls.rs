@@ -127,6 +127,8 @@ impl Admission {
 /// Today's account, the reservation just admitted included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
+    /// Today.
+    pub day: Day,
     /// The allowance in force.
     pub allowance: Allowance,
     /// Bytes charged.
@@ -166,6 +168,15 @@ pub struct Refusal {
     pub resets_at: LedgerTime,
     /// How long to wait before asking again, ms; `None` where waiting does not help.
     pub retry_after_ms: Option<u64>,
+}
+
+impl Refusal {
+    /// How long to wait before asking again, whole seconds, at least 1; `None` where waiting does not
+    /// help.
+    #[must_use]
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        self.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1))
+    }
 }
 
 /// What stands in the way of a reservation.
@@ -246,7 +257,7 @@ pub enum Settlement {
     TooLate,
 }
 
-/// An operator's correction of a day. Executed once per id.
+/// An operator's correction of a day. Executed once per id: a repeat says the same day, bytes and reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adjust {
     /// The account.
@@ -271,4 +282,6 @@ pub enum Adjustment {
     Applied(i64),
     /// The day is no longer kept, or later than tomorrow: nothing changed.
     NoSuchDay,
+    /// The id was used for another day, amount or reason: nothing changed.
+    Conflict,
 }

@@ -1,6 +1,7 @@
 //! The ledger of one node: a SQLite file, durable before each answer.
 //!
-//! The file belongs to one process; a second one that opens it is turned away. Time is the injected
+//! The file belongs to one process, by a lock on a second file beside it (`-lock`); another one that
+//! opens it is turned away. Time is the injected
 //! [`Clock`]. Where that is set back, leases and remembered ids live longer by as much and reads
 //! count to the day that it is again; where it is set forward, leases end early: they are charged
 //! their grant, and their settles correct that.
@@ -12,6 +13,7 @@
 //! next start.
 
 mod columns;
+mod reader;
 mod schema;
 mod sql_book;
 mod writer;
@@ -26,11 +28,12 @@ use tokio::sync::mpsc;
 
 use super::state::{self, Moment};
 use super::{
-    Adjust, Adjustment, Admission, Allowance, AuditFilter, AuditPage, Clock, Day, Extend, Extension, Ledger,
-    LedgerTime, Link, LinkId, Override, Policy, Reply, Reserve, Rules, Settle, Settlement, Unavailable, Usage,
+    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DayUsage, Extend, Extension,
+    Ledger, LedgerTime, Link, LinkId, Override, Policy, Reply, Reserve, Rules, Settle, Settlement, Unavailable, Usage,
     Verification,
 };
 use crate::artifact::ProjectId;
+use reader::Reader;
 use sql_book::SqlBook;
 use writer::{Job, Writer};
 
@@ -45,6 +48,9 @@ pub enum OpenError {
     /// Another process has it open.
     #[error("the ledger's file is in use by another process")]
     Owned,
+    /// The file whose lock says who has it open cannot be used.
+    #[error("the file beside the ledger's that is locked while it is in use: {0}")]
+    Lock(#[source] std::io::Error),
     /// Not a ledger's file.
     #[error("the file is not a ledger")]
     Foreign,
@@ -76,6 +82,7 @@ pub struct Embedded {
     rules: Rules,
     clock: Arc<dyn Clock>,
     policy: Arc<ArcSwap<Policy>>,
+    reader: Option<Reader>,
     queue: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -94,7 +101,8 @@ impl Embedded {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("ledger".to_owned());
         let thread = thread.spawn(move || writer.work(waiting)).map_err(OpenError::Thread)?;
-        Ok(Self { rules, clock, policy, queue: Some(queue), thread: Some(thread) })
+        let reader = Some(Reader::new(path.as_ref().to_owned()));
+        Ok(Self { rules, clock, policy, reader, queue: Some(queue), thread: Some(thread) })
     }
 
     /// Finishes the calls that wait and closes the file.
@@ -113,6 +121,29 @@ impl Embedded {
         self.queue.as_ref().ok_or_else(gone)?.send(job).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
+
+    /// Asks about a whole day: its due leases are swept by the writer, then the reader looks through
+    /// it at that same moment, by which nothing is due any more.
+    async fn look<T, F>(&self, project: ProjectId, day: Option<Day>, question: F) -> Reply<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut SqlBook<'_>, &Moment<'_>, &ProjectId) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let of = project.clone();
+        let swept = self.call(move |book, at| {
+            let day = day.unwrap_or(at.today.day);
+            if day >= at.first_kept() {
+                state::whole_day(book, at, &of, day)?;
+            }
+            Ok((at.today, at.allowance))
+        });
+        let At { now, reply: (today, allowance) } = swept.await?;
+        let reader = self.reader.as_ref().ok_or_else(|| Unavailable("the ledger is closed".into()))?;
+        let rules = self.rules.clone();
+        let ask =
+            move |book: &mut SqlBook<'_>| question(book, &Moment { now, today, rules: &rules, allowance }, &project);
+        Ok(At { now, reply: reader.ask(ask).await? })
+    }
 }
 
 impl std::fmt::Debug for Embedded {
@@ -123,6 +154,8 @@ impl std::fmt::Debug for Embedded {
 
 impl Drop for Embedded {
     fn drop(&mut self) {
+        // The writer goes last: whoever closes the file last tidies up, which needs to write.
+        self.reader = None;
         self.queue = None;
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has been reported where it did.
@@ -165,6 +198,11 @@ impl Ledger for Embedded {
         self.call(move |book, at| state::usage(book, at, &project)).await
     }
 
+    async fn history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>> {
+        let project = project.clone();
+        self.call(move |book, at| state::history(book, at, &project, days)).await
+    }
+
     async fn audit(
         &self,
         project: &ProjectId,
@@ -173,13 +211,15 @@ impl Ledger for Embedded {
         from: Option<u64>,
         limit: usize,
     ) -> Reply<AuditPage> {
-        let (project, filter) = (project.clone(), filter.clone());
-        self.call(move |book, at| state::audit(book, at, &project, day, &filter, from, limit)).await
+        let filter = filter.clone();
+        let page = move |book: &mut SqlBook<'_>, at: &Moment<'_>, project: &ProjectId| {
+            state::audit(book, at, project, day, &filter, from, limit)
+        };
+        self.look(project.clone(), day, page).await
     }
 
     async fn verify(&self, project: &ProjectId, day: Option<Day>) -> Reply<Verification> {
-        let project = project.clone();
-        self.call(move |book, at| state::verify(book, at, &project, day)).await
+        self.look(project.clone(), day, move |book, at, project| state::verify(book, at, project, day)).await
     }
 
     async fn set_allowance(&self, project: &ProjectId, exception: Option<&Override>) -> Reply<()> {

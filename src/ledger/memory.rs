@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use super::book::{Account, Book, LinkRecord, Record, RollKey, State, Totals};
+use super::book::{Account, AdjustmentRecord, Book, LinkRecord, Record, RollKey, State, Totals};
 use super::{AuditFilter, Day, Entry, LedgerTime, Link, LinkId, Override, ReservationId, Verification};
 use crate::artifact::ProjectId;
 
@@ -17,7 +17,7 @@ pub struct MemoryBook {
     lines: BTreeMap<(ProjectId, Day), Lines>,
     rolled: BTreeMap<(ProjectId, Day, RollKey), u64>,
     exceptions: BTreeMap<ProjectId, Override>,
-    adjustments: BTreeMap<(ProjectId, String), (Day, i64)>,
+    adjustments: BTreeMap<(ProjectId, String), AdjustmentRecord>,
     links: BTreeMap<(ProjectId, LinkId), LinkRecord>,
 }
 
@@ -163,12 +163,12 @@ impl Book for MemoryBook {
         Ok(())
     }
 
-    fn adjustment(&mut self, project: &ProjectId, id: &str) -> Result<Option<(Day, i64)>, Infallible> {
-        Ok(self.adjustments.get(&(project.clone(), id.to_owned())).copied())
+    fn adjustment(&mut self, project: &ProjectId, id: &str) -> Result<Option<AdjustmentRecord>, Infallible> {
+        Ok(self.adjustments.get(&(project.clone(), id.to_owned())).cloned())
     }
 
-    fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> Result<(), Infallible> {
-        self.adjustments.insert((project.clone(), id.to_owned()), (day, applied));
+    fn put_adjustment(&mut self, project: &ProjectId, id: &str, record: &AdjustmentRecord) -> Result<(), Infallible> {
+        self.adjustments.insert((project.clone(), id.to_owned()), record.clone());
         Ok(())
     }
 
@@ -219,7 +219,7 @@ impl Book for MemoryBook {
         let kept = &self.accounts;
         self.lines.retain(|key, _| kept.contains_key(key));
         self.rolled.retain(|(project, day, _), _| kept.contains_key(&(project.clone(), *day)));
-        self.adjustments.retain(|_, (day, _)| *day >= first_kept);
+        self.adjustments.retain(|_, record| record.day >= first_kept);
         Ok(())
     }
 }

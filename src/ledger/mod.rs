@@ -39,7 +39,7 @@ use jiff::Timestamp;
 
 use crate::artifact::ProjectId;
 
-pub use audit::{AuditFilter, AuditPage, Entry, Outcome, Subject, Usage, Verification};
+pub use audit::{AuditFilter, AuditPage, DayUsage, Entry, Outcome, Subject, Usage, Verification};
 pub use calls::{
     Adjust, Adjustment, Admission, Channel, Context, Extend, Extension, Lease, Refusal, RefusalReason, ReservationId,
     Reserve, Settle, Settlement, Standing,
@@ -49,7 +49,7 @@ pub use day::{Day, DaySpan, Days, ResetZone};
 pub use embedded::Embedded;
 pub use links::{Link, LinkId};
 pub use redis::Redis;
-pub use rules::{Allowance, Override, Policy, Rules};
+pub use rules::{Allowance, Override, Policy, Rules, WarnAt};
 
 /// The largest amount of bytes that a ledger holds: 2^53 - 1, exact in every JSON reader and in Lua.
 pub const MAX_AMOUNT: u64 = (1 << 53) - 1;
@@ -130,6 +130,10 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// The account today. Due leases are swept first.
     async fn usage(&self, project: &ProjectId) -> Reply<Usage>;
+
+    /// The accounts of today and the days before it, today's first, `days` of them (1 to
+    /// [`Rules::kept_days`]), also those on which nothing happened. Due leases of each are swept first.
+    async fn history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>>;
 
     /// A page of at most `limit` (1 to [`MAX_PAGE`]) entries of `day` (`None`: today), newest first,
     /// beginning at `from` (a [`AuditPage::next`]; `None`: the newest). Due leases of that day are

@@ -31,9 +31,9 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 
 use super::{
-    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, Extend, Extension,
-    Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply, Reserve,
-    Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
+    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, DayUsage, Extend,
+    Extension, Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply,
+    Reserve, Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
 };
 use crate::artifact::ProjectId;
 use crate::telemetry::metrics;
@@ -284,7 +284,7 @@ fn admission(mut answer: Answer, requested: u64, today: &DaySpan) -> Reply<Admis
             let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
             let allowance = allowance(&answer.text()?)?;
             let (used, reserved) = (answer.amount()?, answer.amount()?);
-            Admission::Reserved(lease, Standing { allowance, used, reserved, resets_at: today.end })
+            Admission::Reserved(lease, Standing { day: today.day, allowance, used, reserved, resets_at: today.end })
         }
         "refused" => {
             // A size that no account holds comes back as it was sent.
@@ -397,6 +397,10 @@ impl Ledger for Redis {
 
     async fn usage(&self, project: &ProjectId) -> Reply<Usage> {
         self.read_usage(project).await
+    }
+
+    async fn history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>> {
+        self.read_history(project, days).await
     }
 
     async fn audit(

@@ -43,6 +43,12 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// The days that can be asked for: today and the retention.
+    #[must_use]
+    pub const fn kept_days(&self) -> u32 {
+        self.retention_days.saturating_add(1)
+    }
+
     /// Whether the numbers can work together.
     ///
     /// # Errors
@@ -89,6 +95,39 @@ impl Allowance {
     }
 }
 
+/// The share of an allowance, in percent, that people are warned at: 1 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WarnAt(u8);
+
+impl Default for WarnAt {
+    fn default() -> Self {
+        Self(80)
+    }
+}
+
+impl WarnAt {
+    /// `None` if it is not from 1 to 100.
+    #[must_use]
+    pub const fn new(percent: u8) -> Option<Self> {
+        if percent >= 1 && percent <= 100 { Some(Self(percent)) } else { None }
+    }
+
+    /// The share in percent.
+    #[must_use]
+    pub const fn percent(self) -> u8 {
+        self.0
+    }
+
+    /// Whether `used` bytes are so much of `allowance`. Nothing used is never much, and no amount is
+    /// much of an unlimited allowance. Open reservations do not count: most of a file that is read
+    /// in windows is given back.
+    #[must_use]
+    pub fn reached(self, allowance: Allowance, used: u64) -> bool {
+        let of = |limit: u64| u128::from(used) * 100 >= u128::from(limit) * u128::from(self.0);
+        used > 0 && allowance.bytes().is_some_and(of)
+    }
+}
+
 /// An allowance set for one project, instead of the default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
@@ -124,6 +163,25 @@ pub struct Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_warning_is_due_from_its_share_on() {
+        let at = |percent| WarnAt::new(percent).expect("1 to 100");
+        for (percent, allowance, used, reached) in [
+            (80, Allowance::Bytes(1000), 799, false),
+            (80, Allowance::Bytes(1000), 800, true),
+            (80, Allowance::Bytes(1000), 5000, true),
+            (1, Allowance::Bytes(99), 1, true),
+            (1, Allowance::Bytes(101), 1, false),
+            (100, Allowance::Bytes(super::super::MAX_AMOUNT), super::super::MAX_AMOUNT, true),
+            (80, Allowance::Bytes(0), 0, false),
+            (80, Allowance::Bytes(0), 1, true),
+            (1, Allowance::Unlimited, u64::MAX, false),
+        ] {
+            assert_eq!(at(percent).reached(allowance, used), reached, "{percent} {allowance:?} {used}");
+        }
+        assert_eq!((WarnAt::new(0), WarnAt::new(101), WarnAt::default().percent()), (None, None, 80));
+    }
 
     #[test]
     fn the_default_rules_hold_together_and_broken_ones_do_not() {

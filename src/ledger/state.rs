@@ -28,10 +28,10 @@ use super::{
 use crate::artifact::ProjectId;
 use account::Line;
 
-pub use admission::reserve;
+pub use admission::{foresee, reserve};
 pub use links::{links, record_link, revoke_link};
-pub use statement::{adjust, allowance, audit, set_allowance, usage, verify};
-pub use sweep::{forget, sweep};
+pub use statement::{adjust, allowance, audit, history, set_allowance, usage, verify};
+pub use sweep::{forget, sweep, whole_day};
 
 /// When a call is executed, and what it is executed by.
 #[derive(Debug, Clone, Copy)]

@@ -24,10 +24,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{Downloader, Viewer};
 use crate::archive::{self, Plan};
-use crate::artifact::{ArtifactName, TrialId};
+use crate::artifact::{ArtifactName, ProjectId, TrialId};
 use crate::catalog::{Catalog, Found, refuse};
 use crate::error::{Error, Kind, Result};
-use crate::ledger::{At, Channel, Context, Ledger, LinkId, Outcome, Standing};
+use crate::ledger::{At, Channel, Context, Ledger, LinkId, Outcome, Standing, WarnAt};
+use crate::quota::Warnings;
 use crate::store::StoreError;
 use crate::telemetry::request::{Phase, timed};
 
@@ -43,6 +44,7 @@ pub const CHANGED_RETRIES: usize = 2;
 pub struct Reads {
     catalog: Arc<Catalog>,
     desk: Arc<desk::Desk>,
+    warnings: Arc<Warnings>,
 }
 
 impl Reads {
@@ -64,7 +66,19 @@ impl Reads {
     ) -> Self {
         let places = Arc::new(places::Places::new(caps));
         let desk = desk::Desk { ledger, clock: clock::LedgerClock::default(), tracker, timing, places };
-        Self { catalog, desk: Arc::new(desk) }
+        Self { catalog, desk: Arc::new(desk), warnings: Arc::default() }
+    }
+
+    /// Tells `warnings` of every admission.
+    #[must_use]
+    pub fn with_warnings(self, warnings: Arc<Warnings>) -> Self {
+        Self { warnings, ..self }
+    }
+
+    /// When people are warned.
+    #[must_use]
+    pub fn warn_at(&self) -> WarnAt {
+        self.warnings.at()
     }
 
     /// Looks an artifact up, fresh from the store. Touches no ledger.
@@ -117,10 +131,16 @@ impl Reads {
             link_id: None,
         };
         let length = plan.length();
-        let admitted = timed(Phase::Reserve, self.desk.admit(&who.project().id, length, context));
-        let (held, standing) = admitted.await?;
+        let (held, standing) = self.enter(&who.project().id, length, context).await?;
         let body = archive::bytes(plan, self.catalog.opener(&held));
         Ok((ByteStream::new(held, body, length), standing))
+    }
+
+    async fn enter(&self, project: &ProjectId, size: u64, context: Context) -> Result<(Reservation, At<Standing>)> {
+        let (held, standing) = timed(Phase::Reserve, self.desk.admit(project, size, context)).await?;
+        let Standing { day, allowance, used, .. } = standing.reply;
+        self.warnings.note(project, day, allowance, used);
+        Ok((held, standing))
     }
 
     async fn admit(
@@ -139,8 +159,7 @@ impl Reads {
             request_id: request_id.to_owned(),
             link_id,
         };
-        let admitted = timed(Phase::Reserve, self.desk.admit(&found.project().id, found.stat().size, context));
-        let (held, standing) = admitted.await?;
+        let (held, standing) = self.enter(&found.project().id, found.stat().size, context).await?;
         let catalog = Arc::clone(&self.catalog);
         Ok(MeteredRead { catalog, found: found.clone(), held, standing, parts: Vec::new() })
     }

@@ -37,7 +37,7 @@ use crate::link::SigningKeys;
 use crate::links::Links;
 use crate::listing::Listing;
 use crate::mcp;
-use crate::quota::Quota;
+use crate::quota::{Quota, Warnings};
 use crate::read::Reads;
 use crate::store::Store;
 use crate::telemetry::health::Health;
@@ -100,8 +100,9 @@ impl Server {
             config.public_url.as_ref(),
         ));
         let reads = Reads::with_caps(catalog, Arc::clone(&ledger), tracker.clone(), config.timing(), config.caps());
-        let reads = Arc::new(reads);
-        let quota = Arc::new(Quota::new(Arc::clone(&ledger), config.quota.reset_zone.clone()));
+        let warnings = Arc::new(Warnings::new(config.warn_at()));
+        let reads = Arc::new(reads.with_warnings(Arc::clone(&warnings)));
+        let quota = Arc::new(Quota::new(Arc::clone(&ledger), config.quota.reset_zone.clone(), warnings));
         let agents = mcp::Front::new(Arc::clone(&access), Arc::clone(&listing), Arc::clone(&reads), config);
         let agents = mcp::router(agents.with_links(Arc::clone(&links)));
         let people = Front {

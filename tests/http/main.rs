@@ -15,6 +15,7 @@ mod listing;
 mod metering;
 mod probe;
 mod process;
+mod quota;
 mod raw;
 mod resume;
 mod service;

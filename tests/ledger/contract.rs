@@ -91,7 +91,8 @@ macro_rules! contract {
                 extending_raises_and_never_lowers, expiry_charges_the_grant_and_a_late_settle_corrects,
                 a_settle_may_exceed_the_grant, unknown_settles, a_release_overtakes_its_reserve,
                 tombstones_end, a_day_ends_in_mid_read, amounts_have_a_bound, replies_carry_the_time;
-            audit: pages_and_totals, filters, every_character_survives, overrides, adjustments, roll_up, retention;
+            audit: pages_and_totals, filters, every_character_survives, overrides, adjustments, history_of_the_kept_days,
+                what_is_foreseen_happens, roll_up, retention;
             links: a_revoked_or_unknown_link_admits_nothing, live_links_are_listed_by_id, links_end;
             together: parallel_reserves_fit, parallel_repeats_charge_once, projects_are_apart,
                 sweeping_goes_through_all_projects, a_full_sweep_leaves_nothing_reserved;

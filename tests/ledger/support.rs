@@ -9,9 +9,9 @@ use artifactd::artifact::{ArtifactName, ProjectId, TrialId};
 use artifactd::ledger::memory::MemoryBook;
 use artifactd::ledger::state::{self, Moment};
 use artifactd::ledger::{
-    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Channel, Clock, Context, Day, Embedded,
-    Extend, Extension, Ledger, LedgerTime, Link, LinkId, Outcome, Override, Policy, Reply, ReservationId, Reserve,
-    ResetZone, Rules, Settle, Settlement, Unavailable, Usage, Verification,
+    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Channel, Clock, Context, Day, DayUsage,
+    Embedded, Extend, Extension, Ledger, LedgerTime, Link, LinkId, Outcome, Override, Policy, Reply, ReservationId,
+    Reserve, ResetZone, Rules, Settle, Settlement, Unavailable, Usage, Verification,
 };
 use async_trait::async_trait;
 use tempfile::TempDir;
@@ -146,6 +146,10 @@ impl Ledger for MemoryLedger {
 
     async fn usage(&self, project: &ProjectId) -> Reply<Usage> {
         self.call(|book, at| state::usage(book, at, project))
+    }
+
+    async fn history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>> {
+        self.call(|book, at| state::history(book, at, project, days))
     }
 
     async fn audit(

@@ -1,9 +1,10 @@
 //! The ledger's file: opening it, owning it, its tables.
 
 use std::ffi::OsString;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -11,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::OpenError;
 
 /// Stored in the file as `user_version`. A new version comes with a step that brings an old file up.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// What an empty file that belongs to nobody has as its `application_id`.
 const NO_APPLICATION: i64 = 0;
@@ -20,6 +21,9 @@ const APPLICATION: i64 = 0x6172_746c;
 
 /// Statements that are kept prepared: more than the book has.
 const STATEMENTS: usize = 64;
+
+/// How long the reader waits where SQLite keeps it waiting, as it does while a log is recovered.
+const READER_WAITS: Duration = Duration::from_secs(1);
 
 /// A write-ahead log larger than this is cut back after a checkpoint, bytes.
 const LOG_LIMIT: i64 = 64 << 20;
@@ -63,6 +67,7 @@ CREATE TABLE account (
     refused    INTEGER NOT NULL,
     lines      INTEGER NOT NULL,
     counted    INTEGER NOT NULL,
+    allowance  INTEGER,                    -- of the last reservation; -1: unlimited
     PRIMARY KEY (project, day)
 ) WITHOUT ROWID;
 CREATE INDEX account_day ON account (day);
@@ -102,6 +107,8 @@ CREATE TABLE adjustment (
     project    TEXT    NOT NULL,
     id         TEXT    NOT NULL,
     day        TEXT    NOT NULL,
+    bytes      INTEGER NOT NULL,           -- asked for
+    reason     TEXT    NOT NULL,
     applied    INTEGER NOT NULL,
     PRIMARY KEY (project, id)
 ) WITHOUT ROWID;
@@ -128,6 +135,13 @@ ALTER TABLE record ADD COLUMN link_id BLOB;
 ALTER TABLE line ADD COLUMN link_id BLOB;
 ";
 
+/// The columns that version 2 lacks. It had no way for operators to make adjustments.
+const BOOK_COLUMNS: &str = "
+ALTER TABLE account ADD COLUMN allowance INTEGER;
+ALTER TABLE adjustment ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE adjustment ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+";
+
 /// Tells the files of a ledger from others of the same names: device and inode of the file and of
 /// its write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,25 +153,49 @@ impl Identity {
     /// # Errors
     /// One of the two cannot be found.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let mut log = OsString::from(path);
-        log.push("-wal");
         let one = |path: &Path| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
-        Ok(Self([one(path)?, one(Path::new(&log))?]))
+        Ok(Self([one(path)?, one(&beside(path, "-wal"))?]))
+    }
+}
+
+/// The file of that name with something added to it.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Says, for as long as it lives, that the ledger's file is this process's own. The lock is on a file
+/// beside it: closing any handle of the ledger's own file would drop the locks of SQLite.
+#[derive(Debug)]
+pub(super) struct Owned(#[expect(dead_code, reason = "it is held, and let go when it is dropped")] File);
+
+impl Owned {
+    fn claim(path: &Path) -> Result<Self, OpenError> {
+        let file = File::options().create(true).truncate(false).write(true).open(beside(path, "-lock"));
+        let file = file.map_err(OpenError::Lock)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(OpenError::Owned),
+            Err(TryLockError::Error(error)) => Err(OpenError::Lock(error)),
+        }
     }
 }
 
 /// Opens the file, makes it this process's own, and creates the tables in an empty one.
-pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
+pub(super) fn open(path: &Path) -> Result<(Connection, Owned), OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_CREATE;
     let connection = connect(path, flags)?;
+    let owned = Owned::claim(path)?;
     match (pragma(&connection, "application_id")?, pragma(&connection, "user_version")?) {
         (NO_APPLICATION, 0) if is_empty(&connection)? => create(&connection)?,
         (APPLICATION, VERSION) => {}
-        (APPLICATION, 1) => upgrade(&connection)?,
+        (APPLICATION, 1) => upgrade(&connection, &[LINK_COLUMNS, LINKS, BOOK_COLUMNS])?,
+        (APPLICATION, 2) => upgrade(&connection, &[BOOK_COLUMNS])?,
         (APPLICATION, version) => return Err(OpenError::Version(version)),
         _ => return Err(OpenError::Foreign),
     }
-    Ok(connection)
+    Ok((connection, owned))
 }
 
 /// Opens the file once more after a failure. A file that has gone is an error: books that were
@@ -170,6 +208,14 @@ pub(super) fn reopen(path: &Path) -> Result<Connection, OpenError> {
     }
 }
 
+/// Opens the file, which the writer has open, to read.
+pub(super) fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(READER_WAITS)?;
+    Ok(connection)
+}
+
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -179,13 +225,11 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     }
     connection.busy_timeout(Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Before anything is read, so that the file's lock is taken at once and kept until it is closed.
-    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // An answered call is on the disk.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
-    // Taking the write lock tells at once whether the file is ours.
+    // Taking the write lock tells at once whether the file can be written.
     connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
     Ok(connection)
 }
@@ -196,10 +240,10 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     ))
 }
 
-/// Brings a file of version 1 up.
-fn upgrade(connection: &Connection) -> rusqlite::Result<()> {
-    connection
-        .execute_batch(&format!("BEGIN IMMEDIATE;\n{LINK_COLUMNS}{LINKS}\nPRAGMA user_version = {VERSION};\nCOMMIT;"))
+/// Brings a file of an earlier version up, by `steps`.
+fn upgrade(connection: &Connection, steps: &[&str]) -> rusqlite::Result<()> {
+    let steps = steps.concat();
+    connection.execute_batch(&format!("BEGIN IMMEDIATE;\n{steps}\nPRAGMA user_version = {VERSION};\nCOMMIT;"))
 }
 
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::columns::{Whole, unreadable};
 use crate::artifact::ProjectId;
-use crate::ledger::book::{Account, Book, LinkRecord, Record, Refused, RollKey, State, Totals};
+use crate::ledger::book::{Account, AdjustmentRecord, Book, LinkRecord, Record, Refused, RollKey, State, Totals};
 use crate::ledger::{
     Allowance, AuditFilter, Context, Day, Entry, LedgerTime, Link, LinkId, Outcome, Override, ReservationId, Subject,
     Verification,
@@ -46,6 +46,17 @@ fn bound(limit: usize) -> i64 {
 
 fn whole(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     row.get::<_, Whole>(column).map(|Whole(number)| number)
+}
+
+/// An unlimited allowance, in a column of numbers.
+const UNLIMITED: i64 = -1;
+
+fn read_allowance(column: i64) -> Allowance {
+    u64::try_from(column).map_or(Allowance::Unlimited, Allowance::Bytes)
+}
+
+fn write_allowance(allowance: Allowance) -> i64 {
+    allowance.bytes().map_or(UNLIMITED, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
 fn read_context(row: &Row<'_>) -> rusqlite::Result<Context> {
@@ -208,6 +219,7 @@ impl Book for SqlBook<'_> {
                 refused: whole(row, "refused")?,
                 lines: whole(row, "lines")?,
                 counted: whole(row, "counted")?,
+                allowance: row.get::<_, Option<i64>>("allowance")?.map(read_allowance),
             })
         });
         Ok(account.optional()?.unwrap_or_default())
@@ -215,9 +227,10 @@ impl Book for SqlBook<'_> {
 
     fn put_account(&mut self, project: &ProjectId, day: Day, account: &Account) -> rusqlite::Result<()> {
         self.run(
-            "INSERT INTO account (project, day, used, reserved, open, refused, lines, counted)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT DO UPDATE SET used = ?3, reserved = ?4, open = ?5, refused = ?6, lines = ?7, counted = ?8",
+            "INSERT INTO account (project, day, used, reserved, open, refused, lines, counted, allowance)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT DO UPDATE SET used = ?3, reserved = ?4, open = ?5, refused = ?6, lines = ?7, counted = ?8,
+                 allowance = ?9",
             params![
                 project,
                 day,
@@ -227,6 +240,7 @@ impl Book for SqlBook<'_> {
                 Whole(account.refused),
                 Whole(account.lines),
                 Whole(account.counted),
+                account.allowance.map(write_allowance),
             ],
         )
     }
@@ -350,14 +364,18 @@ impl Book for SqlBook<'_> {
         )
     }
 
-    fn adjustment(&mut self, project: &ProjectId, id: &str) -> rusqlite::Result<Option<(Day, i64)>> {
-        let sql = "SELECT day, applied FROM adjustment WHERE project = ?1 AND id = ?2";
-        self.one(sql, params![project, id], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    fn adjustment(&mut self, project: &ProjectId, id: &str) -> rusqlite::Result<Option<AdjustmentRecord>> {
+        let sql = "SELECT day, bytes, reason, applied FROM adjustment WHERE project = ?1 AND id = ?2";
+        let record = self.one(sql, params![project, id], |row| {
+            Ok(AdjustmentRecord { day: row.get(0)?, bytes: row.get(1)?, reason: row.get(2)?, applied: row.get(3)? })
+        });
+        record.optional()
     }
 
-    fn put_adjustment(&mut self, project: &ProjectId, id: &str, day: Day, applied: i64) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO adjustment (project, id, day, applied) VALUES (?1, ?2, ?3, ?4)";
-        self.run(sql, params![project, id, day, applied])
+    fn put_adjustment(&mut self, project: &ProjectId, id: &str, record: &AdjustmentRecord) -> rusqlite::Result<()> {
+        let sql = "INSERT OR REPLACE INTO adjustment (project, id, day, bytes, reason, applied)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        self.run(sql, params![project, id, record.day, record.bytes, record.reason, record.applied])
     }
 
     fn link(&mut self, project: &ProjectId, id: LinkId) -> rusqlite::Result<Option<LinkRecord>> {

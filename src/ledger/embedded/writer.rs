@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
-use super::schema::Identity;
+use super::schema::{Identity, Owned};
 use super::sql_book::SqlBook;
 use super::{OpenError, schema};
 use crate::ledger::state::{self, Moment};
@@ -80,13 +80,16 @@ pub(super) struct Writer {
     policy: Arc<ArcSwap<Policy>>,
     clock: Arc<dyn Clock>,
     today: DaySpan,
+    /// Until the writer ends.
+    _owned: Owned,
 }
 
 impl Writer {
     pub(super) fn open(path: PathBuf, policy: Arc<ArcSwap<Policy>>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let connection = Some(identified(schema::open(&path)?, &path)?);
+        let (connection, owned) = schema::open(&path)?;
+        let connection = Some(identified(connection, &path)?);
         let today = policy.load().zone.days(LedgerTime(clock.now_ms())).today;
-        Ok(Self { path, connection, policy, clock, today })
+        Ok(Self { path, connection, policy, clock, today, _owned: owned })
     }
 
     /// Works until every sender has gone and the queue is empty.

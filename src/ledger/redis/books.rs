@@ -3,8 +3,8 @@
 use super::{Redis, allowance, keys, line, nonsense};
 use crate::artifact::ProjectId;
 use crate::ledger::{
-    Adjust, Adjustment, Allowance, At, AuditFilter, AuditPage, Day, DaySpan, Entry, LedgerTime, MAX_AMOUNT, MAX_PAGE,
-    Override, Reply, Unavailable, Usage, Verification,
+    Adjust, Adjustment, Allowance, At, AuditFilter, AuditPage, Day, DaySpan, DayUsage, Entry, LedgerTime, MAX_AMOUNT,
+    MAX_PAGE, Override, Reply, Unavailable, Usage, Verification,
 };
 
 /// Lines of the audit that one script looks at.
@@ -64,8 +64,35 @@ impl Redis {
             reserved: answer.amount()?,
             open: answer.amount()?,
             refused: answer.amount()?,
+            earliest_end: answer.maybe()?.map(LedgerTime),
         };
         Ok(At { now: answer.now, reply })
+    }
+
+    pub(super) async fn read_history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>> {
+        let base = self.names.base(project);
+        let days = i64::from(days.clamp(1, self.policy.rules.kept_days()));
+        let asked = |today: &DaySpan| (0..days).map(|ago| today.day.plus(-ago)).collect::<Vec<_>>();
+        let arguments = |today: &DaySpan| asked(today).iter().map(Day::to_string).collect();
+        let (mut answer, today) = self.run_swept(&self.scripts().history, &base, account_of(None), arguments).await?;
+        let in_force = allowance(&answer.text()?)?;
+        let mut rows = Vec::new();
+        for day in asked(&today) {
+            let last = match answer.text()?.as_str() {
+                "-" => None,
+                text => Some(allowance(text)?),
+            };
+            rows.push(DayUsage {
+                day,
+                allowance: if day == today.day { Some(in_force) } else { last },
+                used: answer.amount()?,
+                reserved: answer.amount()?,
+                refused: answer.amount()?,
+                entries: answer.amount()?,
+                count: answer.amount()?,
+            });
+        }
+        Ok(At { now: answer.now, reply: rows })
     }
 
     /// A page. Without a filter the account has the totals; with one the whole day is looked through,
@@ -229,10 +256,12 @@ impl Redis {
         let base = self.names.base(&call.project);
         let key = |base: &str, _: &DaySpan| keys::adjustment(base, &call.id);
         let bytes = call.bytes.clamp(-signed(MAX_AMOUNT), signed(MAX_AMOUNT)).to_string();
-        let arguments = |_: &DaySpan| vec![call.day.to_string(), bytes.clone(), line::correction(call)];
+        let arguments =
+            |_: &DaySpan| vec![call.day.to_string(), bytes.clone(), line::correction(call), line::json(&call.reason)];
         let (mut answer, _) = self.run_with(&self.scripts().adjust, &base, key, arguments).await?;
         let reply = match answer.word.as_str() {
             "applied" => Adjustment::Applied(answer.signed()?),
+            "conflict" => Adjustment::Conflict,
             "no_such_day" => Adjustment::NoSuchDay,
             _ => return Err(nonsense("adjustment")),
         };

@@ -2,7 +2,7 @@
 //! lines. Sums and lines are written together, so they agree (I2, I3).
 
 use super::super::book::{Account, Book, RollKey};
-use super::super::{Context, Day, Entry, LedgerTime, MAX_AMOUNT, Outcome, ReservationId, Subject};
+use super::super::{Allowance, Context, Day, Entry, LedgerTime, MAX_AMOUNT, Outcome, ReservationId, Subject};
 use super::{Moment, signed};
 use crate::artifact::ProjectId;
 
@@ -36,22 +36,17 @@ impl Line {
     }
 }
 
-impl Account {
-    /// Bytes that are spoken for.
-    pub(super) const fn taken(&self) -> u64 {
-        self.used.saturating_add(self.reserved)
-    }
-}
-
-/// Holds `size` bytes for a new lease; answers the account with it.
+/// Holds `size` bytes for a new lease, admitted by `allowance`; answers the account with it.
 pub(super) fn take<B: Book>(
     book: &mut B,
     project: &ProjectId,
     day: Day,
     account: Account,
     size: u64,
+    allowance: Allowance,
 ) -> Result<Account, B::Error> {
-    let account = Account { reserved: account.reserved + size, open: account.open + 1, ..account };
+    let (reserved, open) = (account.reserved + size, account.open + 1);
+    let account = Account { reserved, open, allowance: Some(allowance), ..account };
     book.put_account(project, day, &account)?;
     Ok(account)
 }

@@ -1,8 +1,9 @@
 //! What the books say, and what operators change in them.
 
-use super::super::book::Book;
+use super::super::book::{AdjustmentRecord, Book};
 use super::super::{
-    Adjust, Adjustment, Allowance, AuditFilter, AuditPage, Day, MAX_PAGE, Override, Usage, Verification,
+    Adjust, Adjustment, Allowance, AuditFilter, AuditPage, Day, DayUsage, MAX_AMOUNT, MAX_PAGE, Override, Usage,
+    Verification,
 };
 use super::account::{self, Line};
 use super::{Moment, signed, sweep};
@@ -25,7 +26,38 @@ pub fn usage<B: Book>(book: &mut B, at: &Moment<'_>, project: &ProjectId) -> Res
         reserved: account.reserved,
         open: account.open,
         refused: account.refused,
+        earliest_end: book.earliest_deadline(project, day)?,
     })
+}
+
+/// The accounts of `days` days (1 to [`Rules::kept_days`](super::Rules::kept_days)), today's first,
+/// after every due lease of each was swept.
+///
+/// # Errors
+/// The book's.
+pub fn history<B: Book>(
+    book: &mut B,
+    at: &Moment<'_>,
+    project: &ProjectId,
+    days: u32,
+) -> Result<Vec<DayUsage>, B::Error> {
+    let days = i64::from(days.clamp(1, at.rules.kept_days()));
+    let in_force = allowance_in_force(book, at, project)?;
+    let mut rows = Vec::new();
+    for day in (0..days).map(|ago| at.today.day.plus(-ago)) {
+        sweep::whole_day(book, at, project, day)?;
+        let account = book.account(project, day)?;
+        rows.push(DayUsage {
+            day,
+            allowance: if day == at.today.day { Some(in_force) } else { account.allowance },
+            used: account.used,
+            reserved: account.reserved,
+            refused: account.refused,
+            entries: account.lines,
+            count: account.counted,
+        });
+    }
+    Ok(rows)
 }
 
 /// A page of the audit of a day, after every due lease of that day was swept.
@@ -104,7 +136,8 @@ pub(super) fn allowance_in_force<B: Book>(
     Ok(allowance(book, at, project)?.map_or(at.allowance, |exception| exception.allowance))
 }
 
-/// Corrects what was charged to a day, once per id.
+/// Corrects what was charged to a day, once per id. Whoever repeats it, it is the same call if day,
+/// amount and reason are.
 ///
 /// # Errors
 /// The book's.
@@ -113,11 +146,15 @@ pub fn adjust<B: Book>(book: &mut B, at: &Moment<'_>, call: &Adjust) -> Result<A
         return Ok(Adjustment::NoSuchDay);
     }
     // Beyond the retention it is forgotten, whether or not it has been deleted yet.
-    if let Some((_, applied)) = book.adjustment(&call.project, &call.id)?.filter(|(day, _)| *day >= at.first_kept()) {
-        return Ok(Adjustment::Applied(applied));
+    let before = book.adjustment(&call.project, &call.id)?.filter(|before| before.day >= at.first_kept());
+    let bytes = call.bytes.clamp(-signed(MAX_AMOUNT), signed(MAX_AMOUNT));
+    if let Some(AdjustmentRecord { day, bytes: asked, reason, applied }) = before {
+        let same = (day, asked, &reason) == (call.day, bytes, &call.reason);
+        return Ok(if same { Adjustment::Applied(applied) } else { Adjustment::Conflict });
     }
-    let line = Line::adjustment(call.id.clone(), call.by.clone(), call.reason.clone(), call.bytes);
+    let line = Line::adjustment(call.id.clone(), call.by.clone(), call.reason.clone(), bytes);
     let applied = account::post(book, at, &call.project, call.day, line)?;
-    book.put_adjustment(&call.project, &call.id, call.day, applied)?;
+    let record = AdjustmentRecord { day: call.day, bytes, reason: call.reason.clone(), applied };
+    book.put_adjustment(&call.project, &call.id, &record)?;
     Ok(Adjustment::Applied(applied))
 }

@@ -34,7 +34,10 @@ pub(super) fn of_day<B: Book>(
 }
 
 /// Expires every due lease of one day.
-pub(super) fn whole_day<B: Book>(book: &mut B, at: &Moment<'_>, project: &ProjectId, day: Day) -> Result<(), B::Error> {
+///
+/// # Errors
+/// The book's.
+pub fn whole_day<B: Book>(book: &mut B, at: &Moment<'_>, project: &ProjectId, day: Day) -> Result<(), B::Error> {
     while of_day(book, at, project, day, at.rules.sweep_batch)? {}
     Ok(())
 }

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 
 use crate::artifact::ProjectId;
 use crate::ledger::{
-    Adjust, Adjustment, Admission, Allowance, AuditFilter, AuditPage, Day, Extend, Extension, Ledger, LedgerTime, Link,
-    LinkId, Override, Reply, Reserve, Rules, Settle, Settlement, Unavailable, Usage, Verification,
+    Adjust, Adjustment, Admission, Allowance, AuditFilter, AuditPage, Day, DayUsage, Extend, Extension, Ledger,
+    LedgerTime, Link, LinkId, Override, Reply, Reserve, Rules, Settle, Settlement, Unavailable, Usage, Verification,
 };
 use crate::telemetry::health::{Health, Of};
 use crate::telemetry::metrics::{CallLabels, ResultLabels, metrics};
@@ -92,6 +92,11 @@ impl Ledger for ObservedLedger {
     async fn usage(&self, project: &ProjectId) -> Reply<Usage> {
         let begun = Instant::now();
         self.note("usage", begun, self.inner.usage(project).await)
+    }
+
+    async fn history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>> {
+        let begun = Instant::now();
+        self.note("history", begun, self.inner.history(project, days).await)
     }
 
     async fn audit(

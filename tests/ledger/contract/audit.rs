@@ -2,8 +2,8 @@
 
 use artifactd::artifact::{ArtifactName, TrialId};
 use artifactd::ledger::{
-    Adjust, Adjustment, Admission, Allowance, AuditFilter, AuditPage, Channel, Context, LedgerTime, Outcome, Override,
-    Policy, Reserve, Rules, Settle, Subject as Line,
+    Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Channel, Context, DayUsage, LedgerTime,
+    Outcome, Override, Policy, RefusalReason, Reserve, Rules, Settle, Subject as Line, state,
 };
 
 use super::Subject;
@@ -130,6 +130,11 @@ pub(crate) async fn adjustments(open: Open) {
     for (call, want, used) in [
         (call("a", 0, 60), Adjustment::Applied(60), 60),
         (call("a", 0, 60), Adjustment::Applied(60), 60),
+        (call("a", 0, 61), Adjustment::Conflict, 60),
+        (call("a", -1, 60), Adjustment::Conflict, 60),
+        (Adjust { reason: "a \"mistake\"".to_owned(), ..call("a", 0, 60) }, Adjustment::Conflict, 60),
+        (Adjust { by: "another".to_owned(), ..call("a", 0, 60) }, Adjustment::Applied(60), 60),
+        (call("b", 0, -70), Adjustment::Applied(-60), 0),
         (call("b", 0, -70), Adjustment::Applied(-60), 0),
         (call("c", -1, 5), Adjustment::Applied(5), 0),
         (call("d", -99, 5), Adjustment::NoSuchDay, 0),
@@ -142,6 +147,72 @@ pub(crate) async fn adjustments(open: Open) {
     assert_eq!(charges(&page), [-60, 60]);
     assert_eq!(page.entries[1].subject, Line::Adjustment { by: "op".to_owned(), reason: "a mistake".to_owned() });
     it.verify().await;
+}
+
+pub(crate) async fn history_of_the_kept_days(open: Open) {
+    let base = policy(100);
+    let it = open(Policy { rules: Rules { retention_days: 3, max_entries: 1, ..base.rules.clone() }, ..base });
+    let p = project("p");
+    it.read(1, 30, Outcome::Completed, context()).await;
+    it.read(2, 5, Outcome::Completed, context()).await;
+    it.read(3, 4, Outcome::Completed, context()).await;
+    assert!(matches!(it.reserve(4, 62).await, Admission::Refused(_)));
+    it.lease(5, 20).await;
+    it.step(DAY);
+    let unlimited =
+        Override { allowance: Allowance::Unlimited, until: None, by: "op".to_owned(), reason: String::new() };
+    it.ledger.set_allowance(&p, Some(&unlimited)).await.unwrap();
+    it.lease(6, 1000).await;
+    it.step(2 * DAY);
+    let rows = |days| it.ledger.history(&p, days);
+    let today = it.usage().await.day;
+    let kept = rows(4).await.unwrap().reply;
+    let shown = |row: &DayUsage| (row.allowance, row.used, row.reserved, row.refused, row.entries, row.count);
+    assert_eq!(kept.iter().map(|row| row.day).collect::<Vec<_>>(), (0..4).map(|n| today.plus(-n)).collect::<Vec<_>>());
+    assert_eq!(
+        kept.iter().map(shown).collect::<Vec<_>>(),
+        [
+            (Some(Allowance::Unlimited), 0, 0, 0, 0, 0),
+            (None, 0, 0, 0, 0, 0),
+            // Due leases are swept: each is charged its grant.
+            (Some(Allowance::Unlimited), 10, 0, 0, 1, 1),
+            (Some(Allowance::Bytes(100)), 49, 0, 1, 3, 4),
+        ]
+    );
+    assert_eq!(rows(1).await.unwrap().reply, kept[..1]);
+    assert_eq!(rows(2).await.unwrap().reply, kept[..2]);
+    // No further back than days are kept, whatever is asked for.
+    assert_eq!(rows(u32::MAX).await.unwrap().reply, kept);
+    it.ledger.set_allowance(&p, None).await.unwrap();
+    it.step(DAY);
+    let kept = rows(4).await.unwrap().reply;
+    assert_eq!((kept[0].allowance, kept[3].used, kept.len()), (Some(Allowance::Bytes(100)), 10, 4));
+}
+
+pub(crate) async fn what_is_foreseen_happens(open: Open) {
+    let it = open(policy(100));
+    it.read(1, 30, Outcome::Completed, context()).await;
+    it.lease(2, 20).await;
+    it.step(5_000);
+    it.lease(3, 10).await;
+    assert_eq!(it.usage().await.earliest_end, Some(LedgerTime(NOON + it.ledger.rules().lease_ms)));
+    for (n, size, want) in [
+        (10, 41, Some(RefusalReason::Busy)),
+        (11, 71, Some(RefusalReason::Spent)),
+        (12, 101, Some(RefusalReason::TooLarge)),
+        (13, 40, None),
+        (14, 1, Some(RefusalReason::Busy)),
+    ] {
+        let At { now, reply: usage } = it.ledger.usage(&project("p")).await.unwrap();
+        let foreseen = state::foresee(&usage, now, size);
+        assert_eq!(it.usage().await, usage, "looking changes nothing");
+        assert_eq!(foreseen.as_ref().map(|refusal| refusal.reason), want, "{size}");
+        match it.reserve(n, size).await {
+            Admission::Refused(refusal) => assert_eq!(foreseen, Some(refusal), "{size}"),
+            Admission::Reserved(..) => assert_eq!(foreseen, None, "{size}"),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 pub(crate) async fn roll_up(open: Open) {

@@ -21,10 +21,10 @@ fn a_file_of_a_later_version_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ledger.db");
     drop(open(&path, 1, &ManualClock::at(NOON)));
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 3).unwrap();
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 4).unwrap();
     let refused = refusal(&path);
-    assert!(matches!(refused, OpenError::Version(3)), "{refused:?}");
-    assert!(refused.to_string().contains("version 3"), "{refused}");
+    assert!(matches!(refused, OpenError::Version(4)), "{refused:?}");
+    assert!(refused.to_string().contains("version 4"), "{refused}");
 }
 
 #[test]
@@ -162,19 +162,23 @@ async fn a_write_ahead_log_that_was_cut_keeps_what_is_whole() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_first_version_is_brought_up() {
+async fn a_file_of_an_earlier_version_is_brought_up() {
+    let second = "ALTER TABLE account DROP COLUMN allowance; ALTER TABLE adjustment DROP COLUMN bytes;
+                  ALTER TABLE adjustment DROP COLUMN reason; PRAGMA user_version = 2;";
+    let first = "DROP TABLE link; ALTER TABLE record DROP COLUMN link_id; ALTER TABLE line DROP COLUMN link_id;
+                 PRAGMA user_version = 1;";
+    for earlier in [second.to_owned(), second.to_owned() + first] {
+        is_brought_up(&earlier).await;
+    }
+}
+
+async fn is_brought_up(earlier: &str) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ledger.db");
     let ledger = open(&path, 100, &ManualClock::at(NOON));
     ledger.reserve(&support::reserve(1, 50, NOON + 1)).await.unwrap();
     ledger.close().await;
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(
-            "DROP TABLE link; ALTER TABLE record DROP COLUMN link_id; ALTER TABLE line DROP COLUMN link_id;
-             PRAGMA user_version = 1",
-        )
-        .unwrap();
+    Connection::open(&path).unwrap().execute_batch(earlier).unwrap();
     let ledger = open(&path, 100, &ManualClock::at(NOON));
     ledger.settle(&support::settle(1, 20, 50, NOON)).await.unwrap();
     assert!(ledger.links(&project("p"), None, 9).await.unwrap().reply.is_empty());

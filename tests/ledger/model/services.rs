@@ -275,7 +275,8 @@ impl World {
 
     async fn compare_usage(&self, project: usize) -> Checked<()> {
         let p = project_of(project);
-        same(self.ledger.usage(&p).await, self.model.usage(&p).await).map(drop)
+        same(self.ledger.usage(&p).await, self.model.usage(&p).await)?;
+        same(self.ledger.history(&p, 3).await, self.model.history(&p, 3).await).map(drop)
     }
 
     async fn compare_audit(

@@ -1,5 +1,6 @@
 -- Shared: the only code that changes accounts. Sums and lines are written together, so they agree.
---   base..day..':account'  `used reserved open refused lines counted listed`
+--   base..day..':account'  `used reserved open refused lines counted listed allowance`, the last being what the
+--                          latest reservation was judged by: bytes, 'unlimited', or '-' if there was none
 --   base..day..':lines'    the audit, a list: `at charged size outcome count id subject`
 --   base..day..':rolled'   the index in that list of each rolled-up line, by its name
 --   base..day..':due'      ids of the open leases by deadline
@@ -12,19 +13,21 @@ local function account(day)
   if not text then
     return {
       key = key, day = day, fresh = true, used = 0, reserved = 0, open = 0, refused = 0, lines = 0, counted = 0, listed = 0,
+      allowance = '-',
     }
   end
-  local used, reserved, open, refused, lines, counted, listed =
-    string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d)$')
+  local used, reserved, open, refused, lines, counted, listed, allowance =
+    string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d) (%S+)$')
   return {
     key = key, day = day, used = tonumber(used), reserved = tonumber(reserved), open = tonumber(open),
     refused = tonumber(refused), lines = tonumber(lines), counted = tonumber(counted), listed = tonumber(listed),
+    allowance = allowance,
   }
 end
 
 local function save(of)
   local text = string.format(
-    '%d %d %d %d %d %d %d', of.used, of.reserved, of.open, of.refused, of.lines, of.counted, of.listed)
+    '%d %d %d %d %d %d %d ', of.used, of.reserved, of.open, of.refused, of.lines, of.counted, of.listed) .. of.allowance
   if of.fresh then
     redis.call('SET', of.key, text, 'PX', KEEP_MS)
     of.fresh = false

@@ -58,7 +58,7 @@ local function refuse()
   end
   local rest = string.format('%s %d %d %s %s', reason, of.used, of.reserved, resets_at, retry_at)
   if size <= MAX then
-    of.refused = of.refused + 1
+    of.refused, of.allowance = of.refused + 1, allowance
     save(of)
     put(KEYS[1], 'X', today, size, bound, not_after, rest, whole(math.min(not_after - now + 1000, tonumber(KEEP_MS))))
   end
@@ -80,6 +80,7 @@ end
 
 local grant, deadline = math.min(size, CREDIT), now + LEASE_MS
 take(of, id, size, deadline)
+of.allowance = allowance
 save(of)
 put(KEYS[1], 'R', today, size, grant, deadline, context, KEEP_MS)
 return reserved(grant, today, deadline, allowance, of)

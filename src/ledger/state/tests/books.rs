@@ -241,7 +241,9 @@ fn an_adjustment_is_applied_once_as_an_entry() {
     for _ in 0..2 {
         assert_eq!(bench.adjust("a", 0, 60), Adjustment::Applied(60));
     }
-    assert_eq!(bench.adjust("a", 0, 1), Adjustment::Applied(60), "the id decides");
+    for (days, bytes) in [(0, 1), (-1, 60)] {
+        assert_eq!(bench.adjust("a", days, bytes), Adjustment::Conflict);
+    }
     assert_eq!((bench.sums(), bench.lines()), ((60, 0), vec![(Outcome::Adjusted, 0, 60)]));
     let entry = &bench.entries_of(bench.today())[0];
     assert_eq!((entry.id.as_str(), entry.key_id(), entry.channel()), ("a", "operator", None));
