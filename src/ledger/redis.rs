@@ -38,6 +38,7 @@ use super::{
     Reserve, Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
 };
 use crate::artifact::ProjectId;
+use crate::telemetry::metrics;
 use connect::Connector;
 use gather::Gather;
 use keys::Names;
@@ -47,6 +48,9 @@ use run::{Gathered, Today};
 use scripts::Scripts;
 use sweeper::Registered;
 use target::Target;
+
+/// How long it may take to look at every server.
+const EXAMINED: Duration = Duration::from_secs(10);
 
 /// How to reach Redis, and what is asked of it.
 #[derive(Clone)]
@@ -102,11 +106,18 @@ pub enum OpenError {
     Unavailable(#[from] Unavailable),
 }
 
+/// Whether keys may begin with it: 1 to 64 of `A-Z a-z 0-9 . _ - :`.
+#[must_use]
+pub fn is_namespace(text: &str) -> bool {
+    let sound = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
+    (1..=64).contains(&text.len()) && text.chars().all(sound)
+}
+
 /// The account books of every project in Redis.
 pub struct Redis {
     policy: Policy,
     names: Names,
-    scripts: Scripts,
+    scripts: ArcSwap<Scripts>,
     link: Arc<Link>,
     today: ArcSwap<Today>,
     registered: Registered,
@@ -137,12 +148,11 @@ impl Redis {
     fn build(url: &str, policy: Policy, options: Options, clock: Option<Arc<dyn Clock>>) -> Result<Self, OpenError> {
         policy.rules.check().map_err(OpenError::Rules)?;
         let target = Target::parse(url).map_err(OpenError::Url)?;
-        let sound = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
-        if !(1..=64).contains(&options.namespace.len()) || !options.namespace.chars().all(sound) {
+        if !is_namespace(&options.namespace) {
             return Err(OpenError::Namespace);
         }
         let names = Names::new(&options.namespace);
-        let scripts = Scripts::new(&policy, clock.is_some());
+        let scripts = ArcSwap::from_pointee(Scripts::new(&policy, clock.is_some()));
         let today = ArcSwap::from_pointee(Today::at(&policy, LedgerTime::default()));
         let link = Link::new(Connector::new(target, options.clone()), &options);
         let (reserves, settles) = (Gather::new(), Gather::new());
@@ -155,6 +165,19 @@ impl Redis {
     /// [`OpenError::Unavailable`] says why not; later calls try again.
     pub async fn connect(&self) -> Result<(), OpenError> {
         Ok(self.link.warm_up().await?)
+    }
+
+    /// Everything that can be said against the servers, each finding with what to do about it.
+    ///
+    /// # Errors
+    /// They do not answer.
+    pub async fn findings(&self) -> Result<Vec<String>, Unavailable> {
+        self.link.findings(EXAMINED).await
+    }
+
+    /// The scripts, which hold the default allowance.
+    fn scripts(&self) -> Arc<Scripts> {
+        self.scripts.load_full()
     }
 }
 
@@ -220,8 +243,20 @@ impl Ledger for Redis {
         &self.policy.rules
     }
 
+    fn set_default_allowance(&self, allowance: Allowance) {
+        let policy = Policy { allowance, ..self.policy.clone() };
+        self.scripts.store(Arc::new(Scripts::new(&policy, self.clock.is_some())));
+    }
+
+    async fn identity(&self) -> Result<Option<String>, Unavailable> {
+        let fresh = uuid::Uuid::now_v7().to_string();
+        let key = self.names.identity();
+        let answer = self.send(self.link.deadline(), &self.scripts().identity, &[&key], vec![&fresh]).await;
+        Ok(Some(answer?.text()?))
+    }
+
     async fn now(&self) -> Result<LedgerTime, Unavailable> {
-        Ok(self.run_bare(&self.scripts.time, &[]).await?.now)
+        Ok(self.run_bare(&self.scripts().time, &[]).await?.now)
     }
 
     async fn reserve(&self, call: &Reserve) -> Reply<Admission> {
@@ -231,7 +266,8 @@ impl Ledger for Redis {
         let (id, size, not_after) = (call.id.to_string(), call.size.to_string(), bounded(call.not_after.0));
         let arguments = [id, size, not_after, line::context(&call.context), by];
         let base = self.names.base(&call.project);
-        let (answer, today) = self.run_together(&self.reserves, &self.scripts.reserve, &base, arguments.into()).await?;
+        let (answer, today) =
+            self.run_together(&self.reserves, &self.scripts().reserve, &base, arguments.into()).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
         self.register(&call.project, answer.now).await;
         if matches!(answer.word.as_str(), "stale" | "link_revoked" | "settled") || call.size > MAX_AMOUNT {
@@ -244,7 +280,7 @@ impl Ledger for Redis {
         let base = self.names.base(call.project);
         let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
         let arguments = |_: &DaySpan| vec![call.id.to_string(), bounded(call.grant), bounded(call.asked.0)];
-        let (mut answer, _) = self.run_with(&self.scripts.extend, &base, key, arguments).await?;
+        let (mut answer, _) = self.run_with(&self.scripts().extend, &base, key, arguments).await?;
         let reply = match answer.word.as_str() {
             "reserved" => {
                 let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
@@ -267,9 +303,16 @@ impl Ledger for Redis {
             line::context(&call.context),
         ];
         let base = self.names.base(&call.project);
-        let (mut answer, _) = self.run_together(&self.settles, &self.scripts.settle, &base, arguments.into()).await?;
+        let (mut answer, _) = self.run_together(&self.settles, &self.scripts().settle, &base, arguments.into()).await?;
         let reply = match answer.word.as_str() {
-            "settled" => Settlement::Settled(answer.amount()?),
+            "settled" => {
+                let charged = answer.amount()?;
+                if !answer.is_empty() {
+                    metrics().unreserved_entries.inc();
+                    tracing::error!(reservation = %call.id, charged, "the ledger had lost this reservation: data was lost");
+                }
+                Settlement::Settled(charged)
+            }
             "late" => Settlement::TooLate,
             _ => return Err(nonsense("settlement")),
         };

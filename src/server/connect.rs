@@ -1,13 +1,12 @@
 //! From settings to adapters.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Adapters;
 use crate::access::keys::{KeyFileError, WatchedKeys};
-use crate::config::{Config, ConfigError};
+use crate::config::{Address, Config, ConfigError};
 use crate::ledger::embedded::OpenError as LedgerError;
 use crate::ledger::redis::{OpenError as RedisError, Options};
 use crate::ledger::{Embedded, Ledger, Redis, SystemClock};
@@ -20,10 +19,10 @@ pub enum ConnectError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The store cannot be used.
-    #[error(transparent)]
+    #[error("store.url: {0}")]
     Store(#[from] StoreError),
     /// The ledger cannot be used.
-    #[error("{path}: {source}", path = .path.display())]
+    #[error("ledger.url {path}: {source}", path = .path.display())]
     Ledger {
         /// The ledger's file.
         path: PathBuf,
@@ -42,13 +41,13 @@ pub enum ConnectError {
         source: std::io::Error,
     },
     /// The keys cannot be used.
-    #[error(transparent)]
+    #[error("access.keys_file: {0}")]
     Keys(#[from] KeyFileError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
-        address: SocketAddr,
+        address: Address,
         /// Why not.
         source: std::io::Error,
     },
@@ -79,20 +78,38 @@ impl ConnectError {
 }
 
 async fn ledger(config: &Config) -> Result<Arc<dyn Ledger>, ConnectError> {
-    if config.ledger.url.starts_with("redis") {
-        return redis(config).await;
-    }
-    let Some(path) = config.ledger.url.strip_prefix("embedded://").filter(|path| path.starts_with('/')) else {
+    if is_redis(config) { redis(config).await } else { Ok(Arc::new(open_embedded(config)?)) }
+}
+
+/// Whether the books are in Redis.
+pub(super) fn is_redis(config: &Config) -> bool {
+    config.ledger.url().starts_with("redis")
+}
+
+/// The ledger in a file.
+pub(super) fn open_embedded(config: &Config) -> Result<Embedded, ConnectError> {
+    let Some(path) = config.ledger.url().strip_prefix("embedded://").filter(|path| path.starts_with('/')) else {
         let schemes = "embedded:///path/ledger.db, redis://, redis+sentinel:// or redis-cluster://";
         return Err(ConfigError::Invalid(format!("ledger.url is {schemes}")).into());
     };
     let ledger = Embedded::open(path, config.policy()?, SystemClock);
-    Ok(Arc::new(ledger.map_err(|source| ConnectError::Ledger { path: path.into(), source })?))
+    ledger.map_err(|source| ConnectError::Ledger { path: path.into(), source })
 }
 
 /// A Redis that is out of reach is no reason not to start, unless the settings say so: reads are
 /// refused until it answers.
 async fn redis(config: &Config) -> Result<Arc<dyn Ledger>, ConnectError> {
+    let ledger = open_redis(config).await?;
+    match ledger.connect().await {
+        Err(error) if config.ledger.require_durable => return Err(error.into()),
+        Err(error) => tracing::warn!(%error, "starting without a ledger: reads are refused until it answers"),
+        Ok(()) => {}
+    }
+    Ok(Arc::new(ledger))
+}
+
+/// The ledger in Redis, not yet connected.
+pub(super) async fn open_redis(config: &Config) -> Result<Redis, ConnectError> {
     let settings = &config.ledger;
     let root_certificates = match &settings.ca_file {
         None => None,
@@ -109,11 +126,5 @@ async fn redis(config: &Config) -> Result<Arc<dyn Ledger>, ConnectError> {
         require_durable: settings.require_durable,
         ..Options::default()
     };
-    let ledger = Redis::open(&settings.url, config.policy()?, options)?;
-    match ledger.connect().await {
-        Err(error) if settings.require_durable => return Err(error.into()),
-        Err(error) => tracing::warn!(%error, "starting without a ledger: reads are refused until it answers"),
-        Ok(()) => {}
-    }
-    Ok(Arc::new(ledger))
+    Ok(Redis::open(settings.url(), config.policy()?, options)?)
 }

@@ -52,7 +52,7 @@ impl Redis {
         self.send(self.link.deadline(), script, &[&self.names.projects()], arguments.to_vec()).await
     }
 
-    async fn send(
+    pub(super) async fn send(
         &self,
         deadline: Instant,
         script: &Script,

@@ -4,6 +4,7 @@
 --        deadline known; outcome; context
 --   {now, 'done', answer of the first, answer of the second, ...}   each a text:
 --      settled charged
+--      settled charged unreserved    charged for the first time, beyond any reservation
 --      late              unknown, and too old to be believed: nothing changed
 --      failed why        this call could not be executed
 -- The smaller of two strings.
@@ -11,9 +12,9 @@ local function least(one, other)
   return tonumber(one) > tonumber(other) and other or one
 end
 
-local function settled(key, day, size, charged)
+local function settled(key, day, size, charged, unreserved)
   put_mark(key, 'S', day, size, charged)
-  return 'settled ' .. charged
+  return 'settled ' .. charged .. (unreserved and ' unreserved' or '')
 end
 
 local function settle(id, actual, size, day, deadline, outcome, context)
@@ -24,15 +25,16 @@ local function settle(id, actual, size, day, deadline, outcome, context)
   end
   if record and record.state ~= 'X' then
     actual = least(actual, record.size)
-    local of = account(record.day)
+    local of, unreserved = account(record.day), false
     if record.state == 'R' then
       give_back(of, id, record.size)
       post(of, actual, record.size, outcome, id, record.rest)
     else
       local difference = actual - record.amount
-      post(of, difference, record.size, difference > 0 and 'unreserved' or 'corrected', id, context, true)
+      unreserved = difference > 0
+      post(of, difference, record.size, unreserved and 'unreserved' or 'corrected', id, context, true)
     end
-    return settled(key, record.day, record.size, actual)
+    return settled(key, record.day, record.size, actual, unreserved)
   end
   actual = least(actual, size)
   if tonumber(actual) == 0 then
@@ -42,7 +44,7 @@ local function settle(id, actual, size, day, deadline, outcome, context)
     return 'late'
   end
   post(account(day), actual, size, 'unreserved', id, context)
-  return settled(key, day, size, actual)
+  return settled(key, day, size, actual, true)
 end
 
 local reply = {now, 'done'}
