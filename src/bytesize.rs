@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, de};
 
 use crate::ledger::{Allowance, MAX_AMOUNT};
+use crate::request::number::integer;
 
 /// A whole number of bytes, 0 to [`MAX_AMOUNT`].
 ///
@@ -133,6 +134,11 @@ impl<T> de::Visitor<'_> for Visitor<T> {
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
         self.visit_u64(u64::try_from(number).map_err(|_| E::custom(InvalidSize))?)
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        let whole = serde_json::Number::from_f64(number).as_ref().and_then(integer);
+        self.visit_i64(whole.ok_or_else(|| E::custom(InvalidSize))?)
     }
 }
 

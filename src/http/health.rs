@@ -2,17 +2,30 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::Front;
+use super::openapi::{Operation, Routes};
 use super::problem::Problem;
 use crate::error::{Error, Kind};
 
-pub(super) fn routes() -> Router<Arc<Front>> {
-    Router::new().route("/healthz", get(alive)).route("/readyz", get(ready))
+pub(super) fn routes() -> Routes {
+    let status =
+        |status: &str| json!({"type": "object", "required": ["status"], "properties": {"status": {"const": status}}});
+    let up = Operation::get("/healthz", "getHealth", "Service")
+        .says("Whether the process is up", "")
+        .open()
+        .answers_plain(200, "It is.", status("ok"), json!({"status": "ok"}));
+    let willing = Operation::get("/readyz", "getReadiness", "Service")
+        .says(
+            "Whether the process should get traffic",
+            "Not while it stops; also while ledger or store are out of reach.",
+        )
+        .open()
+        .answers_plain(200, "It should.", status("ready"), json!({"status": "ready"}));
+    Routes::new().add(up, alive).add(willing, ready)
 }
 
 async fn alive() -> Json<Value> {

@@ -20,6 +20,7 @@ mod health;
 mod identity;
 mod links;
 mod log;
+mod openapi;
 mod problem;
 mod quota;
 mod ratelimit;
@@ -33,6 +34,8 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{HOST, WWW_AUTHENTICATE};
 use http::{HeaderValue, Version};
 use tokio_util::sync::CancellationToken;
+
+use openapi::Routes;
 
 use crate::access::Authenticator;
 use crate::archive::Archives;
@@ -65,21 +68,24 @@ pub struct Front {
 
 /// The front's routes.
 pub fn router(front: Arc<Front>) -> Router {
-    let authenticated = Router::new()
-        .merge(artifacts::routes())
-        .merge(archive::routes())
-        .merge(links::routes())
-        .merge(quota::routes())
-        .merge(identity::routes())
-        .route_layer(from_fn_with_state(Arc::clone(&front), authenticate))
-        .route_layer(from_fn(one_host));
-    Router::new()
-        .merge(authenticated)
-        .merge(health::routes())
-        .merge(links::public_routes())
+    let keyed = keyed_routes().layered(|router| {
+        router.route_layer(from_fn_with_state(Arc::clone(&front), authenticate)).route_layer(from_fn(one_host))
+    });
+    openapi::described(keyed.merge(open_routes()))
+        .into_router()
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(front)
+}
+
+/// The routes that need a key.
+fn keyed_routes() -> Routes {
+    artifacts::routes().merge(archive::routes()).merge(links::routes()).merge(quota::routes()).merge(identity::routes())
+}
+
+/// The routes that need none.
+fn open_routes() -> Routes {
+    health::routes().merge(links::public_routes())
 }
 
 /// The layers around every front, outermost first: request id, access log, panics, draining.
