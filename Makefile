@@ -23,6 +23,7 @@ test: tools ## Install what the tests need below target/, then run all of them
 	cargo test --locked
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/clients $(ARGS)
+	target/venv/bin/python -m pytest tests/operations $(ARGS)
 
 .PHONY: e2e
 e2e: tools target/npm-agents/.installed target/venv-agents/.installed ## Run coding agents against it, with models that play a script

@@ -13,6 +13,7 @@ use crate::artifact::{ArtifactName, Project, TrialId};
 use crate::error::{Error, Kind, Result};
 use crate::read::Reservation;
 use crate::store::{Folders, Opened, Page, Stat, Store, StoreError};
+use crate::telemetry::request::{Phase, timed};
 
 /// Finds trials and artifacts below a layout.
 pub struct Catalog {
@@ -71,7 +72,7 @@ impl Catalog {
     pub async fn find(&self, who: &Viewer, trial: &TrialId, name: &ArtifactName) -> Result<Found> {
         let project = who.project();
         let key = self.layout.object_key(project, trial, name);
-        match self.store.stat(&key).await {
+        match timed(Phase::Stat, self.store.stat(&key)).await {
             Ok(stat) => Ok(Found { project: project.clone(), trial: trial.clone(), name: name.clone(), key, stat }),
             Err(StoreError::NotFound) => {
                 self.require_trial(who, trial).await?;
@@ -113,7 +114,7 @@ impl Catalog {
     /// # Errors
     /// `STORE_UNAVAILABLE`.
     pub async fn list(&self, prefix: &Prefix, after: Option<&str>, limit: usize) -> Result<Page> {
-        self.store.list(&prefix.0, after, limit).await.map_err(refuse)
+        timed(Phase::Stat, self.store.list(&prefix.0, after, limit)).await.map_err(refuse)
     }
 
     /// A page of folders, as [`Store::folders`].
@@ -121,7 +122,7 @@ impl Catalog {
     /// # Errors
     /// `STORE_UNAVAILABLE`.
     pub async fn folders(&self, prefix: &Prefix, after: Option<&str>, limit: usize) -> Result<Folders> {
-        self.store.folders(&prefix.0, after, limit).await.map_err(refuse)
+        timed(Phase::Stat, self.store.folders(&prefix.0, after, limit)).await.map_err(refuse)
     }
 
     /// Opens bytes of the version that was found and reserved, as [`Store::open`].

@@ -54,7 +54,8 @@
 //! [`ledger::embedded`], [`ledger::redis`]) know the core and their own library. Use cases
 //! ([`listing`], [`read`], [`archive`], [`links`], [`quota`]) know the core and the traits
 //! [`Store`](store::Store) and [`Ledger`](ledger::Ledger). Fronts know use cases, never an adapter
-//! and never each other. Only [`server`] wires.
+//! and never each other. Only [`server`] wires. [`telemetry`] stands beside all of them: they tell it
+//! what happens, and nothing that they do hangs on it.
 
 pub mod access;
 pub mod archive;

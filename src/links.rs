@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
@@ -30,7 +31,7 @@ pub struct Links {
     catalog: Arc<Catalog>,
     ledger: Arc<dyn Ledger>,
     clock: Arc<dyn Clock>,
-    keys: Option<SigningKeys>,
+    keys: ArcSwapOption<SigningKeys>,
     /// What links begin with, without a slash at its end.
     base: Option<String>,
 }
@@ -137,13 +138,20 @@ impl Links {
         public_url: Option<&Url>,
     ) -> Self {
         let base = public_url.map(|url| url.as_str().trim_end_matches('/').to_owned());
-        Self { access, catalog, ledger, clock, keys, base }
+        Self { access, catalog, ledger, clock, keys: ArcSwapOption::new(keys.map(Arc::new)), base }
+    }
+
+    /// Takes other signing keys from now on; answers whether they are others than before.
+    pub fn set_keys(&self, keys: Option<SigningKeys>) -> bool {
+        let keys = keys.map(Arc::new);
+        let before = self.keys.swap(keys.clone());
+        before.as_deref() != keys.as_deref()
     }
 
     /// Whether links are made here.
     #[must_use]
-    pub const fn enabled(&self) -> bool {
-        self.keys.is_some() && self.base.is_some()
+    pub fn enabled(&self) -> bool {
+        self.keys.load().is_some() && self.base.is_some()
     }
 
     /// Makes a link to the present version of an artifact that lives `seconds`
@@ -177,7 +185,7 @@ impl Links {
     /// # Errors
     /// `LINKS_DISABLED`, `QUOTA_UNAVAILABLE`.
     pub async fn mint_for(&self, who: &Downloader, found: &Found, seconds: u64) -> Result<Minted> {
-        let (Some(keys), Some(base)) = (&self.keys, &self.base) else { return Err(disabled()) };
+        let (Some(keys), Some(base)) = (self.keys.load_full(), &self.base) else { return Err(disabled()) };
         let claims = Claims {
             project: who.project().clone(),
             trial: found.trial().clone(),
@@ -245,7 +253,7 @@ impl Links {
     /// `LINK_INVALID`, `LINK_EXPIRED`; `LINK_REVOKED` if its issuer may no longer download, or it lives
     /// longer than links now may; `ACCESS_UNAVAILABLE`, `INTERNAL_ERROR` while keys cannot be checked.
     pub async fn follow(&self, token: &str) -> Result<Followed> {
-        let claims = self.keys.as_ref().and_then(|keys| keys.verify(token).ok()).ok_or_else(|| {
+        let claims = self.keys.load().as_ref().and_then(|keys| keys.verify(token).ok()).ok_or_else(|| {
             Error::new(
                 Kind::LinkInvalid,
                 "This link is not valid: it was cut or changed on its way, or its signing key was withdrawn. Ask for a new one.",

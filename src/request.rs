@@ -24,13 +24,15 @@ pub const PROJECT_ID: &str = "x-project-id";
 pub struct RequestId(Arc<str>);
 
 impl RequestId {
-    /// The caller's id if it is 1 to 128 of `A-Z a-z 0-9 . _ -`, else a new UUIDv7.
+    /// The caller's id if it is 1 to 128 of `A-Z a-z 0-9 . _ -` and looks like no key, else a new
+    /// UUIDv7: ids are logged, and shown to others.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         let sane = |id: &&str| {
             (1..=128).contains(&id.len())
                 && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
         };
+        let sane = |id: &&str| sane(id) && !looks_like_a_key(id);
         match headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(sane) {
             Some(id) => Self(id.into()),
             None => Self(Uuid::now_v7().to_string().into()),
@@ -42,6 +44,17 @@ impl RequestId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a text may be a secret that was put into the wrong header: one of our keys, also without
+/// its prefix or in capitals, a JSON web token, or some provider's key.
+fn looks_like_a_key(text: &str) -> bool {
+    // As many as a UUID or a trace id has.
+    const MOST_HEX_DIGITS: usize = 32;
+    let lower = text.to_ascii_lowercase();
+    let hex = lower.split(|c: char| !c.is_ascii_hexdigit()).map(str::len).max().unwrap_or(0);
+    let of_others = ["sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "akia", "eyj"];
+    hex > MOST_HEX_DIGITS || lower.contains("epk_") || of_others.iter().any(|prefix| lower.starts_with(prefix))
 }
 
 impl fmt::Display for RequestId {
@@ -82,6 +95,27 @@ mod tests {
             assert_ne!(RequestId::of(&headers(&[(REQUEST_ID, bad)])).as_str(), bad);
         }
         assert_eq!(RequestId::of(&HeaderMap::new()).as_str().len(), 36);
+    }
+
+    #[test]
+    fn an_id_that_may_be_a_key_is_replaced() {
+        let hex = "0123456789abcdef".repeat(4);
+        for key in [
+            format!("epk_{hex}"),
+            format!("EPK_{hex}"),
+            hex.clone(),
+            hex.to_uppercase(),
+            format!("request-epk_{}", &hex[..8]),
+            hex[..40].to_owned(),
+            "sk-proj-1234".to_owned(),
+            "eyJhbGciOiJIUzI1NiJ9.e30.c2ln".to_owned(),
+            "AKIAIOSFODNN7EXAMPLE".to_owned(),
+        ] {
+            assert_ne!(RequestId::of(&headers(&[(REQUEST_ID, &key)])).as_str(), key);
+        }
+        for id in [hex[..32].to_owned(), Uuid::now_v7().to_string(), "task-skewed.epk1".to_owned()] {
+            assert_eq!(RequestId::of(&headers(&[(REQUEST_ID, &id)])).as_str(), id);
+        }
     }
 
     #[test]

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use crate::artifact::image::{Reason, Sound, verdict};
 use crate::error::{Error, Result};
+use crate::telemetry::metrics::{VerdictLabels, metrics};
+use crate::telemetry::request::{Phase, timed};
 
 /// How long one image may be looked at before it counts as too costly.
 pub const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -40,7 +42,12 @@ impl Verdicts {
     /// # Errors
     /// `INTERNAL_ERROR` if no verdict can be had, as on shutdown.
     pub async fn of(&self, bytes: Bytes) -> Result<std::result::Result<Sound, Reason>> {
-        self.run(move || verdict(&bytes)).await
+        let begun = Instant::now();
+        let outcome = timed(Phase::Verdict, self.run(move || verdict(&bytes))).await?;
+        let verdict = outcome.as_ref().err().map_or("sound", Reason::name);
+        metrics().verdicts.get_or_create(&VerdictLabels { verdict }).inc();
+        metrics().verdict_seconds.observe(begun.elapsed().as_secs_f64());
+        Ok(outcome)
     }
 
     async fn run(

@@ -17,7 +17,9 @@ need python3 python3 --version
 need python3-venv python3 -c 'import ensurepip, venv'
 need nodejs node --version
 need npm npm --version
+need faketime command -v faketime
 need openssl openssl version
+need prometheus promtool --version
 need redis-server redis-server --version
 need wget wget --version
 need unzip unzip -v

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::{Failure, answer, note, run_service};
 use crate::access::keys::{KeyFile, Secret};
 use crate::artifact::{ArtifactName, Project, ProjectId, TrialId, WorkspaceId};
 use crate::bytesize::parse_allowance;
-use crate::config::Config;
+use crate::config::{Address, Config};
 use crate::demo::{BEST_EXAMPLE, DemoKeys, Paste, example, trials, write_sample};
 use crate::server;
 use crate::telemetry;
@@ -34,7 +34,7 @@ pub struct Options {
     dir: Option<PathBuf>,
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
+    listen: Address,
     /// What may be downloaded a day, such as "50 GiB" or unlimited
     #[arg(long, value_name = "BYTES", default_value = "50 GiB", value_parser = daily_bytes)]
     daily_bytes: String,
@@ -73,7 +73,7 @@ pub(super) fn run(options: Options) -> Result<(), Failure> {
 async fn serve(plan: DemoPlan) -> Result<(), Failure> {
     let mut config = Config::load(Some(&plan.config), [])?;
     telemetry::start(&config.log)?;
-    let listener = server::listen(config.listen)
+    let listener = server::listen(&config.listen)
         .await
         .map_err(|error| format!("{error}; choose another address, such as --listen 127.0.0.1:0 for any free port"))?;
     let mut address = listener.local_addr()?;
@@ -214,7 +214,7 @@ mod tests {
         Options {
             store: store.map(Path::to_owned),
             dir: Some(dir.to_owned()),
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            listen: "127.0.0.1:0".parse().expect("an address"),
             daily_bytes: "1 GiB".into(),
             json: true,
         }
@@ -237,7 +237,10 @@ mod tests {
         assert!(config.layout("").is_ok());
         assert!(config.signing_keys().expect("a secret").is_some());
         let link_key = fs::read(dir.path().join("link.key")).expect("written");
-        assert_eq!(config.access.keys_file, dir.path().canonicalize().expect("there").join("keys.toml"));
+        assert_eq!(
+            config.access.keys_file.as_deref(),
+            Some(&*dir.path().canonicalize().expect("there").join("keys.toml"))
+        );
         let again = prepare(options(dir.path(), Some(&store))).expect("prepared");
         assert_eq!(again.keys, plan.keys);
         assert_eq!(fs::read(dir.path().join("link.key")).expect("kept"), link_key);

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::Failure;
+use crate::config::Address;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 const PATH: &str = "/healthz";
@@ -14,7 +15,7 @@ const PATH: &str = "/healthz";
 pub struct Options {
     /// Where the service listens; an unspecified address (0.0.0.0) means this machine
     #[arg(long, value_name = "ADDR", env = "ARTIFACTD_LISTEN", default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
+    listen: Address,
 }
 
 /// Asks once.
@@ -22,15 +23,28 @@ pub struct Options {
 /// # Errors
 /// No answer within three seconds, or another than 200.
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let mut address = options.listen;
-    if address.ip().is_unspecified() {
-        address.set_ip(if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
-    }
-    let status = ask(address).map_err(|error| format!("{address}{PATH} does not answer: {error}"))?;
+    let address = &options.listen;
+    let status = ask_any(address).map_err(|error| format!("{address}{PATH} does not answer: {error}"))?;
     if status.starts_with(b"HTTP/1.") && status.ends_with(b" 200") {
         return Ok(());
     }
     Err(format!("{address}{PATH} answered {:?}", String::from_utf8_lossy(&status)).into())
+}
+
+/// Asks at each address that a name stands for, until one answers.
+fn ask_any(address: &Address) -> io::Result<[u8; 12]> {
+    let mut failure = None;
+    for mut address in address.resolve()? {
+        if address.ip().is_unspecified() {
+            let loopback = if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
+            address.set_ip(loopback);
+        }
+        match ask(address) {
+            Ok(status) => return Ok(status),
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
 /// The beginning of the answer: "HTTP/1.1 200" is all that matters.
@@ -67,12 +81,12 @@ mod tests {
                 stream.write_all(answer.as_bytes()).expect("sent");
                 String::from_utf8_lossy(&request[..length]).into_owned()
             });
-            assert_eq!(run(&Options { listen }).is_ok(), healthy, "{answer}");
+            assert_eq!(run(&Options { listen: listen.into() }).is_ok(), healthy, "{answer}");
             assert!(server.join().expect("served").starts_with("GET /healthz HTTP/1.1\r\n"));
         }
         // Nobody listens here any more.
         let listen = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("bound");
-        let error = run(&Options { listen }).expect_err("nobody answers").to_string();
+        let error = run(&Options { listen: listen.into() }).expect_err("nobody answers").to_string();
         assert!(error.contains(&listen.to_string()), "{error}");
     }
 }

@@ -3,6 +3,8 @@
 use std::io::{self, Write as _};
 use std::time::Duration;
 
+pub mod check;
+pub mod config;
 pub mod demo;
 pub mod healthcheck;
 pub mod keys;
@@ -32,8 +34,10 @@ enum Command {
     Keys(keys::Options),
     /// Show how an account stands and where its bytes went; for operators, change it
     Quota(Box<quota::Options>),
-    /// Try the settings: everything that a start needs, short of listening
-    CheckConfig(serve::Options),
+    /// Try the settings, the store, the ledger and the keys; exit 0 if nothing keeps them from working
+    CheckConfig(check::Options),
+    /// What can be set
+    Config(config::Options),
     /// Ask a running service whether it is up; exit 0 if so
     Healthcheck(healthcheck::Options),
 }
@@ -45,7 +49,8 @@ enum Command {
 pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Serve(options) => serve::serve(&options),
-        Command::CheckConfig(options) => serve::check(&options),
+        Command::CheckConfig(options) => check::run(&options),
+        Command::Config(options) => config::run(&options),
         Command::Keys(options) => keys::run(options),
         Command::Healthcheck(options) => healthcheck::run(&options),
         Command::Demo(options) => demo::run(options),

@@ -1,9 +1,9 @@
-//! `artifactd serve` and `artifactd check-config`: the service, by its settings.
+//! `artifactd serve`: the service, by its settings.
 
 use std::path::PathBuf;
 
-use super::{Failure, answer, run_service};
-use crate::config::{Config, ENVIRONMENT_PREFIX};
+use super::{Failure, run_service};
+use crate::config::{Address, ENVIRONMENT_PREFIX, Sources};
 use crate::{server, telemetry};
 
 /// Variables of the command line that are no settings: the file of them, and what `quota` asks by.
@@ -11,14 +11,30 @@ const NO_SETTINGS: [&str; 3] = ["CONFIG", "KEY", "URL"];
 
 /// Where the settings are.
 #[derive(Debug, clap::Args)]
+#[group(id = "settings")]
 pub struct Options {
     /// The settings file; ARTIFACTD_* variables come after it
     #[arg(long, value_name = "FILE", env = "ARTIFACTD_CONFIG")]
     config: Option<PathBuf>,
+    /// Where to listen, instead of what the settings say
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<Address>,
+    /// A setting, such as limits.streams=100; after file and environment, as often as needed
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+}
+
+fn assignment(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("a setting is NAME=VALUE, such as limits.streams=100")?;
+    Ok((name.trim().to_owned(), value.to_owned()))
 }
 
 impl Options {
-    fn load(&self) -> Result<Config, Failure> {
+    /// Where the settings come from.
+    ///
+    /// # Errors
+    /// A variable is not UTF-8.
+    pub(super) fn sources(&self) -> Result<Sources, Failure> {
         let mut environment = Vec::new();
         for (name, value) in std::env::vars_os() {
             // A name that is no text is no setting's.
@@ -29,7 +45,8 @@ impl Options {
                 environment.push((name, value));
             }
         }
-        Ok(Config::load(self.config.as_deref(), environment)?)
+        let listen = self.listen.iter().map(|address| ("listen".to_owned(), address.to_string()));
+        Ok(Sources::new(self.config.clone(), environment, listen.chain(self.set.iter().cloned())))
     }
 }
 
@@ -38,25 +55,8 @@ impl Options {
 /// # Errors
 /// A setting is wrong, or a part of the service cannot start.
 pub(super) fn serve(options: &Options) -> Result<(), Failure> {
-    let config = options.load()?;
-    telemetry::start(&config.log)?;
-    run_service(async { Ok(server::run(config, |_| ()).await?) })
-}
-
-/// Reads the settings and does what a start would do short of listening: opens the store, the
-/// ledger and the key file.
-///
-/// # Errors
-/// What a start would fail with.
-pub(super) fn check(options: &Options) -> Result<(), Failure> {
-    let config = options.load()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    match runtime.block_on(server::connect(&config)) {
-        Ok(_) => answer("The settings are sound.\n"),
-        // As it is when the settings of a running service are tried before its restart.
-        Err(error) if error.is_ledger_in_use() => {
-            answer(&format!("The settings are sound, as far as can be told while the service runs: {error}.\n"))
-        }
-        Err(error) => Err(error.into()),
-    }
+    let sources = options.sources()?;
+    let settings = sources.read()?;
+    telemetry::start(&settings.config.log)?;
+    run_service(async { Ok(server::run(sources, settings, |_| ()).await?) })
 }

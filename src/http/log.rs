@@ -1,8 +1,9 @@
 //! One line a request, written when its answer has gone out or its client has.
 
+use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
@@ -11,34 +12,47 @@ use bytes::Bytes;
 use http::Method;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
+use super::Observers;
+use crate::ledger::{Clock as _, SystemClock};
 use crate::request::RequestId;
+use crate::request::forwarded::{self, Peer};
+use crate::telemetry::metrics::{self, RequestLabels, RouteLabels, metrics};
+use crate::telemetry::otlp::Served;
+use crate::telemetry::request::{Notes, Phase};
 
 /// What the log says of an answer that its client did not stay for (nginx's number).
 const CLIENT_CLOSED: u16 = 499;
 
-/// The line of one request, written when it is dropped.
+/// The line of one request, written when it is dropped; its metrics and its trace, too.
 pub(super) struct Line {
     id: RequestId,
     method: Method,
     /// The route's pattern and never the path: paths carry names and tokens.
-    route: String,
-    begun: Instant,
+    route: &'static str,
+    notes: Arc<Notes>,
+    observers: Arc<Observers>,
     status: u16,
     bytes: u64,
     whole: bool,
+    /// From where the request comes, if that is known.
+    client: Option<IpAddr>,
 }
 
 impl Line {
-    pub(super) fn begin(request: &Request, id: &RequestId) -> Self {
-        let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str);
+    pub(super) fn begin(request: &Request, id: &RequestId, notes: &Arc<Notes>, observers: &Arc<Observers>) -> Self {
         Self {
             id: id.clone(),
             method: request.method().clone(),
-            route: route.to_owned(),
-            begun: Instant::now(),
+            route: metrics::route(request.extensions().get::<MatchedPath>().map(MatchedPath::as_str)),
+            notes: Arc::clone(notes),
+            observers: Arc::clone(observers),
             status: CLIENT_CLOSED,
             bytes: 0,
             whole: false,
+            client: request
+                .extensions()
+                .get::<Peer>()
+                .map(|peer| forwarded::client(peer.0, request.headers(), &observers.trusted_proxies)),
         }
     }
 
@@ -57,15 +71,34 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         let status = if self.whole { self.status } else { CLIENT_CLOSED };
+        let (notes, method, route) = (&*self.notes, metrics::method(&self.method), self.route);
+        let took = notes.elapsed();
         tracing::info!(
             target: "artifactd::access",
             request_id = %self.id,
-            method = %self.method,
-            route = self.route,
+            client = self.client.map(tracing::field::display),
+            key_id = notes.key_id(),
+            method,
+            route,
             status,
             bytes = self.bytes,
-            ms = self.begun.elapsed().as_millis(),
+            charge = notes.charged(),
+            ms = (took.as_secs_f64() * 1e6).round() / 1e3,
+            auth_ms = notes.ms(Phase::Auth),
+            stat_ms = notes.ms(Phase::Stat),
+            reserve_ms = notes.ms(Phase::Reserve),
+            store_ms = notes.ms(Phase::Store),
+            verdict_ms = notes.ms(Phase::Verdict),
+            trace_id = notes.trace.map(|trace| format!("{:032x}", trace.trace_id)),
         );
+        let labels = RequestLabels { route, method, status: status.into() };
+        metrics().requests.get_or_create(&labels).inc();
+        metrics().answer_bytes.get_or_create(&RouteLabels { route }).inc_by(self.bytes);
+        metrics().request_seconds.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
+        if let Some(spans) = &self.observers.spans {
+            let now_ns = SystemClock.now_ms().saturating_mul(1_000_000);
+            spans.take(&Served { notes, route, method, status, request_id: self.id.as_str(), now_ns });
+        }
     }
 }
 

@@ -44,8 +44,14 @@ use crate::links::Links;
 use crate::listing::Listing;
 use crate::quota::Quota;
 use crate::read::Reads;
+use crate::request::forwarded::Network;
 use crate::request::{REQUEST_ID, RequestId, credentials};
+use crate::telemetry::health::Health;
+use crate::telemetry::otlp::Spans;
+use crate::telemetry::request::Notes;
+use crate::telemetry::trace::TraceContext;
 
+pub use health::metrics_routes;
 pub use problem::Problem;
 
 /// What the front's handlers use.
@@ -62,6 +68,8 @@ pub struct Front {
     pub links: Arc<Links>,
     /// What they cost.
     pub quota: Arc<Quota>,
+    /// How store, ledger and keys are doing.
+    pub health: Health,
     /// Cancelled when the service begins to stop.
     pub draining: CancellationToken,
 }
@@ -88,9 +96,22 @@ fn open_routes() -> Routes {
     health::routes().merge(links::public_routes())
 }
 
+/// What is told of requests beside their lines in the log.
+#[derive(Debug, Default)]
+pub struct Observers {
+    /// Takes the spans of traces, if anything does.
+    pub spans: Option<Spans>,
+    /// Of 100 requests that bring no trace so many begin one.
+    pub sample_percent: u64,
+    /// Proxies that are believed when they say from where a request comes.
+    pub trusted_proxies: Vec<Network>,
+}
+
 /// The layers around every front, outermost first: request id, access log, panics, draining.
-pub fn around(fronts: Router, draining: CancellationToken) -> Router {
-    fronts.layer(from_fn_with_state(draining, refuse_while_draining)).layer(from_fn(identify))
+pub fn around(fronts: Router, draining: CancellationToken, observers: Observers) -> Router {
+    fronts
+        .layer(from_fn_with_state(draining, refuse_while_draining))
+        .layer(from_fn_with_state(Arc::new(observers), identify))
 }
 
 async fn not_found() -> Problem {
@@ -132,7 +153,7 @@ async fn authenticate(State(front): State<Arc<Front>>, mut request: Request, nex
 }
 
 async fn refuse_while_draining(State(draining): State<CancellationToken>, request: Request, next: Next) -> Response {
-    if draining.is_cancelled() && !matches!(request.uri().path(), "/healthz" | "/readyz") {
+    if draining.is_cancelled() && !matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics") {
         return Problem::from(Error::new(Kind::ShuttingDown, "The service is stopping; try another replica."))
             .into_response();
     }
@@ -140,11 +161,13 @@ async fn refuse_while_draining(State(draining): State<CancellationToken>, reques
 }
 
 /// Names the request, logs it, and turns what went wrong into an answer, a panic included.
-async fn identify(mut request: Request, next: Next) -> Response {
+async fn identify(State(observers): State<Arc<Observers>>, mut request: Request, next: Next) -> Response {
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
-    let line = log::Line::begin(&request, &id);
-    let answered = std::panic::AssertUnwindSafe(next.run(request));
+    let trace = observers.spans.as_ref().map(|_| TraceContext::of(request.headers(), observers.sample_percent));
+    let notes = Notes::begin(trace);
+    let line = log::Line::begin(&request, &id, &notes, &observers);
+    let answered = std::panic::AssertUnwindSafe(notes.scope(next.run(request)));
     let response = match futures_util::FutureExt::catch_unwind(answered).await {
         Ok(response) => response,
         Err(panic) => Problem::from(Error::internal(log::panic_text(&*panic))).into_response(),

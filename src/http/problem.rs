@@ -11,6 +11,7 @@ use super::ratelimit;
 use crate::error::{Error, Kind};
 use crate::ledger::Refusal;
 use crate::request::RequestId;
+use crate::telemetry::metrics;
 
 /// What to tell a client that found the service without its store or ledger, s.
 const RETRY_SECONDS: u64 = 1;
@@ -41,6 +42,7 @@ fn status(kind: &Kind) -> StatusCode {
 /// Gives a response that carries a [`Problem`] its body and headers, and logs what the body hides.
 pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
     let Some(Problem(error)) = response.extensions().get::<Problem>().cloned() else { return response };
+    metrics().refused(error.kind().code());
     if status(error.kind()).is_server_error() {
         tracing::error!(%request_id, ?error, "the request failed");
     } else {

@@ -105,11 +105,6 @@ impl Embedded {
         Ok(Self { rules, clock, policy, reader, queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Changes the allowance of projects without an override, from the next transaction on.
-    pub fn set_default_allowance(&self, allowance: Allowance) {
-        self.policy.rcu(|policy| Policy { allowance, ..Policy::clone(policy) });
-    }
-
     /// Finishes the calls that wait and closes the file.
     pub async fn close(self) {
         // Only a runtime that is shutting down refuses the task, and it drops the ledger as well.
@@ -173,6 +168,10 @@ impl Drop for Embedded {
 impl Ledger for Embedded {
     fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    fn set_default_allowance(&self, allowance: Allowance) {
+        self.policy.rcu(|policy| Policy { allowance, ..Policy::clone(policy) });
     }
 
     async fn now(&self) -> Result<LedgerTime, Unavailable> {

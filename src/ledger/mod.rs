@@ -107,6 +107,15 @@ pub trait Ledger: Send + Sync + 'static {
     /// The times and amounts that this ledger works by.
     fn rules(&self) -> &Rules;
 
+    /// Changes the allowance of projects without an override, for every call from now on.
+    fn set_default_allowance(&self, allowance: Allowance);
+
+    /// Names the books. Another name than before tells that what they held was lost, and that they
+    /// began anew. `None`: such a loss does not go unnoticed anyway.
+    async fn identity(&self) -> Result<Option<String>, Unavailable> {
+        Ok(None)
+    }
+
     /// The ledger's clock.
     async fn now(&self) -> Result<LedgerTime, Unavailable>;
 

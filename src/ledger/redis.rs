@@ -36,6 +36,7 @@ use super::{
     Reserve, Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
 };
 use crate::artifact::ProjectId;
+use crate::telemetry::metrics;
 use connect::Connector;
 use keys::Names;
 use link::Link;
@@ -46,6 +47,8 @@ use target::Target;
 
 /// How often one call may find that the day has changed under it.
 const DAY_CHANGES: usize = 4;
+/// How long it may take to look at every server.
+const EXAMINED: Duration = Duration::from_secs(10);
 /// Batches swept before one answer: more leases than any project has.
 const SWEEPS: usize = 100_000;
 
@@ -103,6 +106,13 @@ pub enum OpenError {
     Unavailable(#[from] Unavailable),
 }
 
+/// Whether keys may begin with it: 1 to 64 of `A-Z a-z 0-9 . _ - :`.
+#[must_use]
+pub fn is_namespace(text: &str) -> bool {
+    let sound = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
+    (1..=64).contains(&text.len()) && text.chars().all(sound)
+}
+
 /// The day that is taken for today, and how scripts are told.
 #[derive(Debug)]
 struct Today {
@@ -132,7 +142,7 @@ impl Today {
 pub struct Redis {
     policy: Policy,
     names: Names,
-    scripts: Scripts,
+    scripts: ArcSwap<Scripts>,
     link: Arc<Link>,
     today: ArcSwap<Today>,
     registered: Registered,
@@ -161,12 +171,11 @@ impl Redis {
     fn build(url: &str, policy: Policy, options: Options, clock: Option<Arc<dyn Clock>>) -> Result<Self, OpenError> {
         policy.rules.check().map_err(OpenError::Rules)?;
         let target = Target::parse(url).map_err(OpenError::Url)?;
-        let sound = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
-        if !(1..=64).contains(&options.namespace.len()) || !options.namespace.chars().all(sound) {
+        if !is_namespace(&options.namespace) {
             return Err(OpenError::Namespace);
         }
         let names = Names::new(&options.namespace);
-        let scripts = Scripts::new(&policy, clock.is_some());
+        let scripts = ArcSwap::from_pointee(Scripts::new(&policy, clock.is_some()));
         let today = ArcSwap::from_pointee(Today::at(&policy, LedgerTime::default()));
         let link = Link::new(Connector::new(target, options.clone()), &options);
         Ok(Self { policy, names, scripts, link, today, registered: Registered::default(), clock })
@@ -178,6 +187,19 @@ impl Redis {
     /// [`OpenError::Unavailable`] says why not; later calls try again.
     pub async fn connect(&self) -> Result<(), OpenError> {
         Ok(self.link.warm_up().await?)
+    }
+
+    /// Everything that can be said against the servers, each finding with what to do about it.
+    ///
+    /// # Errors
+    /// They do not answer.
+    pub async fn findings(&self) -> Result<Vec<String>, Unavailable> {
+        self.link.findings(EXAMINED).await
+    }
+
+    /// The scripts, which hold the default allowance.
+    fn scripts(&self) -> Arc<Scripts> {
+        self.scripts.load_full()
     }
 
     /// Runs a script that concerns no project.
@@ -294,8 +316,19 @@ impl Ledger for Redis {
         &self.policy.rules
     }
 
+    fn set_default_allowance(&self, allowance: Allowance) {
+        let policy = Policy { allowance, ..self.policy.clone() };
+        self.scripts.store(Arc::new(Scripts::new(&policy, self.clock.is_some())));
+    }
+
+    async fn identity(&self) -> Result<Option<String>, Unavailable> {
+        let fresh = uuid::Uuid::now_v7().to_string();
+        let key = self.names.identity();
+        Ok(Some(self.send(&self.scripts().identity, &key, vec![&fresh]).await?.text()?))
+    }
+
     async fn now(&self) -> Result<LedgerTime, Unavailable> {
-        Ok(self.run_bare(&self.scripts.time, &[]).await?.now)
+        Ok(self.run_bare(&self.scripts().time, &[]).await?.now)
     }
 
     async fn reserve(&self, call: &Reserve) -> Reply<Admission> {
@@ -309,7 +342,7 @@ impl Ledger for Redis {
             let (id, size, not_after) = (call.id.to_string(), call.size.to_string(), bounded(call.not_after.0));
             vec![id, size, not_after, subject.clone(), by.clone()]
         };
-        let (answer, today) = self.run_with(&self.scripts.reserve, &base, key, arguments).await?;
+        let (answer, today) = self.run_with(&self.scripts().reserve, &base, key, arguments).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
         self.register(&call.project, answer.now).await;
         admission(answer, call.size, &today)
@@ -319,7 +352,7 @@ impl Ledger for Redis {
         let base = self.names.base(call.project);
         let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
         let arguments = |_: &DaySpan| vec![call.id.to_string(), bounded(call.grant), bounded(call.asked.0)];
-        let (mut answer, _) = self.run_with(&self.scripts.extend, &base, key, arguments).await?;
+        let (mut answer, _) = self.run_with(&self.scripts().extend, &base, key, arguments).await?;
         let reply = match answer.word.as_str() {
             "reserved" => {
                 let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
@@ -346,9 +379,16 @@ impl Ledger for Redis {
                 subject.clone(),
             ]
         };
-        let (mut answer, _) = self.run_with(&self.scripts.settle, &base, key, arguments).await?;
+        let (mut answer, _) = self.run_with(&self.scripts().settle, &base, key, arguments).await?;
         let reply = match answer.word.as_str() {
-            "settled" => Settlement::Settled(answer.amount()?),
+            "settled" => {
+                let charged = answer.amount()?;
+                if !answer.is_empty() {
+                    metrics().unreserved_entries.inc();
+                    tracing::error!(reservation = %call.id, charged, "the ledger had lost this reservation: data was lost");
+                }
+                Settlement::Settled(charged)
+            }
             "late" => Settlement::TooLate,
             _ => return Err(nonsense("settlement")),
         };

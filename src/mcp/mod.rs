@@ -42,6 +42,7 @@ use crate::links::Links;
 use crate::listing::Listing;
 use crate::read::Reads;
 use crate::request::{self, RequestId};
+use crate::telemetry::metrics;
 use crate::verdict::Verdicts;
 
 /// Of a larger body so much is read and thrown away, so that its sender gets to read the answer.
@@ -272,6 +273,7 @@ fn object(value: Value) -> Map<String, Value> {
 /// JSON-RPC leaves to applications, and `data.code` is the HTTP API's.
 fn http_fault(error: &Error, id: &RequestId) -> Fault {
     let code = error.kind().code();
+    metrics().refused(code);
     let status = StatusCode::from_u16(error.kind().status()).expect("a status of three digits");
     Fault {
         status,

@@ -18,6 +18,8 @@ use crate::ledger::{
     Admission, At, Context, Extend, Extension, Ledger, LedgerTime, MAX_AMOUNT, Outcome, Refusal, RefusalReason,
     ReservationId, Reserve, Settle, Settlement, Standing, Unavailable,
 };
+use crate::telemetry::metrics::{ChannelLabels, metrics};
+use crate::telemetry::request::Notes;
 
 /// How long reads wait for what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +102,7 @@ impl Desk {
                         context,
                         lease,
                         stir: Notify::new(),
+                        notes: Notes::current(),
                     };
                     let held = Reservation::keep(hold, self, place, lease, sent, lease.deadline.since(now));
                     return Ok((held, At { now, reply: standing }));
@@ -188,12 +191,20 @@ impl Desk {
             match self.timely(until, self.ledger.settle(call)).await {
                 Ok(At { now, reply }) => {
                     self.clock.note(now);
-                    if reply == Settlement::TooLate {
-                        tracing::error!(reservation = %call.id, actual = call.actual, "the settle came too late");
+                    match reply {
+                        Settlement::Settled(bytes) => {
+                            let channel = call.context.channel.as_str();
+                            metrics().charged_bytes.get_or_create(&ChannelLabels { channel }).inc_by(bytes);
+                        }
+                        Settlement::TooLate => {
+                            metrics().late_settles.inc();
+                            tracing::error!(reservation = %call.id, actual = call.actual, "the settle came too late");
+                        }
                     }
                     return;
                 }
                 Err(error) if Uptime::now() >= give_up => {
+                    metrics().abandoned_settles.inc();
                     tracing::error!(reservation = %call.id, actual = call.actual, ?error, "the settle was not taken");
                     return;
                 }

@@ -30,6 +30,7 @@ use crate::error::{Error, Kind, Result};
 use crate::ledger::{At, Channel, Context, Ledger, LinkId, Outcome, Standing, WarnAt};
 use crate::quota::Warnings;
 use crate::store::StoreError;
+use crate::telemetry::request::{Phase, timed};
 
 pub use desk::Timing;
 pub use places::Caps;
@@ -136,7 +137,7 @@ impl Reads {
     }
 
     async fn enter(&self, project: &ProjectId, size: u64, context: Context) -> Result<(Reservation, At<Standing>)> {
-        let (held, standing) = self.desk.admit(project, size, context).await?;
+        let (held, standing) = timed(Phase::Reserve, self.desk.admit(project, size, context)).await?;
         let Standing { day, allowance, used, .. } = standing.reply;
         self.warnings.note(project, day, allowance, used);
         Ok((held, standing))
@@ -195,7 +196,8 @@ impl MeteredRead {
     /// `QUOTA_UNAVAILABLE` if the lease was lost.
     pub async fn fetch(&mut self, range: Range<u64>) -> Result<Bytes> {
         for gap in gaps(&self.parts, range.clone()) {
-            let bytes = self.fetch_from_store(gap.clone()).await.inspect_err(|_| self.held.end(Outcome::Failed))?;
+            let fetched = timed(Phase::Store, self.fetch_from_store(gap.clone())).await;
+            let bytes = fetched.inspect_err(|_| self.held.end(Outcome::Failed))?;
             let at = self.parts.partition_point(|(start, _)| *start < gap.start);
             self.parts.insert(at, (gap.start, bytes));
         }
@@ -228,7 +230,7 @@ impl MeteredRead {
         if range.is_empty() {
             return Ok(ByteStream::empty(self.held));
         }
-        let opened = self.catalog.open(&self.held, &self.found, range.clone()).await;
+        let opened = timed(Phase::Store, self.catalog.open(&self.held, &self.found, range.clone())).await;
         match opened {
             Ok(opened) => Ok(ByteStream::new(self.held, opened.body, range.end - range.start)),
             Err(error) => {

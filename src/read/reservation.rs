@@ -11,6 +11,7 @@ use std::task::{Context as TaskContext, Poll, Waker, ready};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::clock::Uptime;
 use super::desk::Desk;
@@ -18,6 +19,8 @@ use super::places::Place;
 use crate::artifact::ProjectId;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{Context, Day, Extension, Lease, LedgerTime, Outcome, ReservationId, Settle};
+use crate::telemetry::metrics::{OutcomeLabels, metrics};
+use crate::telemetry::request::Notes;
 
 /// How long a failed extend waits before it is repeated, ms.
 const RETRY_MS: u64 = 100;
@@ -37,6 +40,8 @@ pub(super) struct Hold {
     pub(super) context: Context,
     pub(super) lease: Mutex<Held>,
     pub(super) stir: Notify,
+    /// Of the request that reads.
+    pub(super) notes: Option<Arc<Notes>>,
 }
 
 pub(super) struct Held {
@@ -88,6 +93,7 @@ impl Reservation {
             ended: None,
             waiting: None,
         };
+        metrics().reads.inc();
         let hold = Arc::new(hold(Mutex::new(held)));
         desk.tracker.spawn(Arc::clone(&hold).run());
         Self { hold, _place: place }
@@ -148,6 +154,10 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.end(Outcome::Aborted);
+        metrics().reads.dec();
+        if let Some(notes) = &self.hold.notes {
+            notes.charge(self.hold.held().handed);
+        }
     }
 }
 
@@ -172,6 +182,7 @@ impl Hold {
     }
 
     async fn run(self: Arc<Self>) {
+        let begun = Instant::now();
         let outcome = loop {
             match self.next_step() {
                 Step::Settle(outcome) => break outcome,
@@ -184,6 +195,8 @@ impl Hold {
                 }
             }
         };
+        let labels = OutcomeLabels { outcome: outcome.as_str() };
+        metrics().reservation_seconds.get_or_create(&labels).observe(begun.elapsed().as_secs_f64());
         let (actual, day, deadline) = {
             let held = self.held();
             (held.handed, held.day, held.deadline)
@@ -243,6 +256,7 @@ impl Hold {
                 }
             }
             Ok((Extension::Ended, _)) => {
+                metrics().lost_leases.inc();
                 tracing::warn!(reservation = %self.id, "the ledger ended the lease: the read is cut");
                 held.end(Outcome::Failed);
             }

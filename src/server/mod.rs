@@ -1,8 +1,11 @@
 //! Wires the adapters into the service, listens, drains, stops.
 
+mod check;
 mod connect;
 mod descriptors;
 mod io;
+mod reload;
+mod stop;
 
 use std::io::Result as IoResult;
 use std::net::SocketAddr;
@@ -10,22 +13,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 
+use self::reload::{Followed, Follower};
 use crate::access::{Authenticator, WatchedKeys};
 use crate::archive::Archives;
 use crate::artifact::key::Layout;
 use crate::catalog::Catalog;
-use crate::config::{Config, Limits};
-use crate::http::{self, Front};
+use crate::config::{Address, Config, Limits, Settings, Sources};
+use crate::http::{self, Front, Observers};
 use crate::ledger::{Ledger, SystemClock};
 use crate::link::SigningKeys;
 use crate::links::Links;
@@ -33,14 +41,19 @@ use crate::listing::Listing;
 use crate::mcp;
 use crate::quota::{Quota, Warnings};
 use crate::read::Reads;
+use crate::request::forwarded::Peer;
 use crate::store::Store;
+use crate::telemetry::health::Health;
+use crate::telemetry::observed::{ObservedAccess, ObservedLedger, ObservedStore};
+use crate::telemetry::{metrics, otlp};
 
+pub use check::{Finding, Level, check};
 pub use connect::{ConnectError, connect};
+pub use stop::Stop;
 
-/// How often silent projects are looked through for leases that ran out.
+/// How often silent projects are looked through for leases that ran out, and the ledger is asked
+/// whether it is still the same.
 const SWEEP: Duration = Duration::from_secs(5);
-/// How long settles may take once everything else has stopped.
-const LAST_SETTLES: Duration = Duration::from_secs(10);
 
 /// What the service stands on.
 pub struct Adapters {
@@ -60,6 +73,10 @@ pub struct Adapters {
 pub struct Server {
     routes: Router,
     ledger: Arc<dyn Ledger>,
+    links: Arc<Links>,
+    health: Health,
+    /// Sends the spans of traces.
+    sending: Option<BoxFuture<'static, ()>>,
     tracker: TaskTracker,
     draining: CancellationToken,
     limits: Limits,
@@ -70,7 +87,10 @@ impl Server {
     #[must_use]
     pub fn new(adapters: Adapters, config: &Config) -> Self {
         let Adapters { store, layout, ledger, access, signing } = adapters;
-        let (tracker, draining) = (TaskTracker::new(), CancellationToken::new());
+        let (tracker, draining, health) = (TaskTracker::new(), CancellationToken::new(), Health::default());
+        let store = Arc::new(ObservedStore::new(store, health.clone()));
+        let ledger: Arc<dyn Ledger> = Arc::new(ObservedLedger::new(ledger, health.clone()));
+        let access: Arc<dyn Authenticator> = Arc::new(ObservedAccess::new(access));
         let catalog = Arc::new(Catalog::new(store, layout));
         let listing = Arc::new(Listing::new(Arc::clone(&catalog)));
         let archives = Arc::new(Archives::new(Arc::clone(&catalog), config.limits.archive_entries));
@@ -88,15 +108,33 @@ impl Server {
         let quota = Arc::new(Quota::new(Arc::clone(&ledger), config.quota.reset_zone.clone(), warnings));
         let agents = mcp::Front::new(Arc::clone(&access), Arc::clone(&listing), Arc::clone(&reads), config);
         let agents = mcp::router(agents.with_links(Arc::clone(&links)));
-        let people = Front { access, listing, reads, archives, links, quota, draining: draining.clone() };
-        let people = http::router(Arc::new(people));
-        let routes = http::around(people.merge(agents), draining.clone());
-        Self { routes, ledger, tracker, draining, limits: config.limits.clone() }
+        let people = Front {
+            access,
+            listing,
+            reads,
+            archives,
+            links: Arc::clone(&links),
+            quota,
+            health: health.clone(),
+            draining: draining.clone(),
+        };
+        let mut fronts = http::router(Arc::new(people)).merge(agents);
+        if config.http.metrics_listen.is_none() {
+            fronts = fronts.merge(http::metrics_routes());
+        }
+        let (spans, sending) = config.traces.endpoint.as_ref().map(otlp::start).unzip();
+        let observers =
+            Observers { spans, sample_percent: config.traces.sample_percent, trusted_proxies: config.http.networks() };
+        let routes = http::around(fronts, draining.clone(), observers);
+        let sending = sending.map(FutureExt::boxed);
+        Self { routes, ledger, links, health, sending, tracker, draining, limits: config.limits.clone() }
     }
 
     /// Serves `listener` until `stop`; then lets running answers finish within the drain time, cuts
-    /// the rest, and returns when everything is settled.
-    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
+    /// the rest, and returns when everything is settled, or that time is over.
+    pub async fn serve(mut self, listener: TcpListener, stop: impl Into<Stop>) {
+        let stop = stop.into();
+        let sending = self.sending.take().map(tokio::spawn);
         let sweeper = tokio::spawn(sweep(Arc::clone(&self.ledger)));
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(self.limits.connections));
@@ -105,13 +143,15 @@ impl Server {
             let accepted = tokio::select! {
                 accepted = accept(&listener, &places) => accepted,
                 Some(_) = connections.join_next() => continue,
-                () = stop.cancelled() => break,
+                () = stop.drain.cancelled() => break,
             };
             match accepted {
                 Ok((stream, place)) => {
                     let connection = self.connection(stream, graceful.watcher());
                     connections.spawn(async move {
+                        metrics().connections.inc();
                         connection.await;
+                        metrics().connections.dec();
                         drop(place);
                     });
                 }
@@ -124,19 +164,38 @@ impl Server {
         }
         drop(listener);
         self.draining.cancel();
+        metrics().draining.set(1);
         tracing::info!(connections = connections.len(), "stopping");
-        let drain = Duration::from_secs(self.limits.drain_seconds);
-        if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
-            tracing::warn!("the drain time is over: open answers are cut");
+        let (answers, settles) = stop::shares(self.limits.drain_seconds);
+        let end = Instant::now() + answers + settles;
+        tokio::select! {
+            drained = tokio::time::timeout(answers, graceful.shutdown()) => if drained.is_err() {
+                tracing::warn!("the drain time is over: open answers are cut");
+            },
+            () = stop.cut.cancelled() => tracing::warn!("told again to stop: open answers are cut"),
         }
         connections.shutdown().await;
         sweeper.abort();
         self.tracker.close();
-        if tokio::time::timeout(LAST_SETTLES, self.tracker.wait()).await.is_err() {
+        let told_again = async {
+            stop.cut.cancelled().await;
+            tokio::time::sleep(stop::AT_ONCE).await;
+        };
+        tokio::select! {
+            () = self.tracker.wait() => {}
+            () = tokio::time::sleep_until(end) => {}
+            () = told_again => {}
+        }
+        if !self.tracker.is_empty() {
             tracing::error!(
                 unsettled = self.tracker.len(),
                 "the ledger took no more settles: their leases will expire"
             );
+        }
+        // With the routes goes the last that hands over spans: what is left of them is sent.
+        drop(self.routes);
+        if let Some(sending) = sending {
+            let _ = tokio::time::timeout_at(end, sending).await;
         }
     }
 
@@ -146,7 +205,14 @@ impl Server {
             .timer(TokioTimer::new())
             .header_read_timeout(Duration::from_secs(self.limits.head_seconds))
             .max_buf_size(usize::try_from(self.limits.head_bytes.bytes()).unwrap_or(usize::MAX));
-        let service = TowerToHyperService::new(self.routes.clone());
+        let peer = stream.peer_addr().ok().map(|address| Peer(address.ip()));
+        let service = self.routes.clone().map_request(move |mut request: hyper::Request<Incoming>| {
+            if let Some(peer) = peer {
+                request.extensions_mut().insert(peer);
+            }
+            request
+        });
+        let service = TowerToHyperService::new(service);
         let pace = io::Pace {
             patience: Duration::from_secs(self.limits.stall_seconds),
             quota: self.limits.least_rate.bytes().saturating_mul(self.limits.stall_seconds).max(1),
@@ -173,6 +239,8 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> IoResult<(Tc
 async fn sweep(ledger: Arc<dyn Ledger>) {
     let batch = ledger.rules().sweep_batch;
     loop {
+        // Whether it answers shows by the sweep; who it is, is remembered where it is observed.
+        let _ = ledger.identity().await;
         tokio::time::sleep(SWEEP).await;
         loop {
             match ledger.sweep().await {
@@ -187,77 +255,82 @@ async fn sweep(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// Serves as `config` says until SIGTERM or SIGINT; `ready` is told the address once it listens.
+/// Serves as `settings` say until SIGTERM or SIGINT, following `sources`; `ready` is told the address
+/// once it listens.
 ///
 /// # Errors
 /// [`ConnectError`] says which part cannot start, and why.
-pub async fn run(config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
-    let stop = stop_signal(&config)?;
+pub async fn run(sources: Sources, settings: Settings, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
+    let config = settings.config.clone();
+    let stop = stop_by_signals(&config)?;
     // Nobody is kept waiting by a service that cannot start.
     let connected = connect(&config).await?;
-    let listener = listen(config.listen).await?;
-    serve(listener, connected, config, stop, ready).await
+    let listener = listen(&config.listen).await?;
+    serve(listener, connected, config, Some(Followed::new(sources, settings)), stop, ready).await
 }
 
 /// Listens on `address`.
 ///
 /// # Errors
 /// [`ConnectError::Listen`].
-pub async fn listen(address: SocketAddr) -> Result<TcpListener, ConnectError> {
-    TcpListener::bind(address).await.map_err(|source| ConnectError::Listen { address, source })
+pub async fn listen(address: &Address) -> Result<TcpListener, ConnectError> {
+    let failed = |source| ConnectError::Listen { address: address.clone(), source };
+    TcpListener::bind(address.to_string()).await.map_err(failed)
 }
 
-/// As [`run`], on a listener that is there already.
+/// As [`run`], on a listener that is there already, and with settings that do not change.
 ///
 /// # Errors
 /// As [`run`].
 pub async fn run_on(listener: TcpListener, config: Config, ready: impl FnOnce(SocketAddr)) -> Result<(), ConnectError> {
-    let stop = stop_signal(&config)?;
+    let stop = stop_by_signals(&config)?;
     let connected = connect(&config).await?;
-    serve(listener, connected, config, stop, ready).await
+    serve(listener, connected, config, None, stop, ready).await
 }
 
 async fn serve(
     listener: TcpListener,
-    (adapters, keys): (Adapters, Arc<WatchedKeys>),
+    (adapters, keys): (Adapters, Option<Arc<WatchedKeys>>),
     mut config: Config,
-    stop: CancellationToken,
+    settings: Option<Followed>,
+    stop: Stop,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ConnectError> {
-    let address = listener.local_addr().map_err(|source| ConnectError::Listen { address: config.listen, source })?;
+    let failed = |source| ConnectError::Listen { address: config.listen.clone(), source };
+    let address = listener.local_addr().map_err(failed)?;
+    let metrics_listener = match &config.http.metrics_listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
     config.limits.connections = descriptors::connections(config.limits.connections);
     let server = Server::new(adapters, &config);
+    let follower = Follower {
+        keys,
+        health: server.health.clone(),
+        ledger: Arc::clone(&server.ledger),
+        links: Arc::clone(&server.links),
+        settings,
+    };
     tracing::info!(%address, "listening");
-    let watched = tokio::spawn(follow(keys));
+    let mut beside = JoinSet::new();
+    beside.spawn(follower.run());
+    if let Some(listener) = metrics_listener {
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!(%address, "metrics");
+        }
+        beside.spawn(async move {
+            if let Err(error) = axum::serve(listener, http::metrics_routes::<()>()).await {
+                tracing::error!(%error, "no metrics are served any more");
+            }
+        });
+    }
     ready(address);
     server.serve(listener, stop).await;
-    watched.abort();
+    beside.shutdown().await;
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Follows the key file, and reads it again at once on SIGHUP.
-async fn follow(keys: Arc<WatchedKeys>) {
-    let hangup = async {
-        let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
-        while hangup.recv().await.is_some() {
-            keys.reload().await;
-        }
-    };
-    tokio::join!(keys.watch(), hangup);
-}
-
-fn stop_signal(config: &Config) -> Result<CancellationToken, ConnectError> {
-    let on = |kind| signal(kind).map_err(|source| ConnectError::Listen { address: config.listen, source });
-    let (mut terminate, mut interrupt) = (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
-    let stop = CancellationToken::new();
-    let told = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        told.cancel();
-    });
-    Ok(stop)
+fn stop_by_signals(config: &Config) -> Result<Stop, ConnectError> {
+    Stop::by_signals().map_err(|source| ConnectError::Listen { address: config.listen.clone(), source })
 }

@@ -86,7 +86,7 @@ impl Subject {
 macro_rules! contract {
     ($open:path) => {
         contract! { $open;
-            rows: reserving_holds_and_settling_charges, a_known_id_answers_its_present_state,
+            rows: reserving_holds_and_settling_charges, the_default_allowance_may_change, a_known_id_answers_its_present_state,
                 a_refusal_says_why_and_is_remembered, a_late_call_is_stale, again_until_all_due_are_swept,
                 extending_raises_and_never_lowers, expiry_charges_the_grant_and_a_late_settle_corrects,
                 a_settle_may_exceed_the_grant, unknown_settles, a_release_overtakes_its_reserve,

@@ -95,12 +95,14 @@ pub(crate) fn settle(n: u128, actual: u64, size: u64, now: u64) -> Settle {
 pub(crate) struct MemoryLedger {
     pub(crate) book: Mutex<MemoryBook>,
     policy: Policy,
+    allowance: Mutex<Allowance>,
     clock: ManualClock,
 }
 
 impl MemoryLedger {
     pub(crate) fn new(policy: Policy, clock: ManualClock) -> Self {
-        Self { book: Mutex::default(), policy, clock }
+        let allowance = Mutex::new(policy.allowance);
+        Self { book: Mutex::default(), policy, allowance, clock }
     }
 
     fn call<T>(
@@ -109,7 +111,8 @@ impl MemoryLedger {
     ) -> Reply<T> {
         let now = LedgerTime(self.clock.now_ms());
         let today = self.policy.zone.days(now).today;
-        let at = Moment { now, today, rules: &self.policy.rules, allowance: self.policy.allowance };
+        let allowance = *self.allowance.lock().unwrap();
+        let at = Moment { now, today, rules: &self.policy.rules, allowance };
         let Ok(reply) = transition(&mut self.book.lock().unwrap(), &at);
         Ok(At { now, reply })
     }
@@ -119,6 +122,10 @@ impl MemoryLedger {
 impl Ledger for MemoryLedger {
     fn rules(&self) -> &Rules {
         &self.policy.rules
+    }
+
+    fn set_default_allowance(&self, allowance: Allowance) {
+        *self.allowance.lock().unwrap() = allowance;
     }
 
     async fn now(&self) -> Result<LedgerTime, Unavailable> {

@@ -35,5 +35,5 @@ pub mod write;
 pub use parse::{Access, Grant, InvalidKeys, Key, Scope};
 pub use ring::KeyRing;
 pub use secret::{KeyHash, Secret};
-pub use watch::WatchedKeys;
+pub use watch::{POLL, WatchedKeys};
 pub use write::{KeyFile, KeyFileError};

@@ -81,6 +81,10 @@ pub(in crate::http) fn prefix() -> Value {
     )
 }
 
+pub(in crate::http) fn verbose() -> Value {
+    query("verbose", "Also say how store, ledger and keys are doing.", json!({"type": "boolean"}))
+}
+
 pub(in crate::http) fn disposition() -> Value {
     let schema = json!({"type": "string", "enum": ["attachment", "inline"], "default": "attachment"});
     query("disposition", "`inline` lets a browser show PNG, JPEG, GIF, WebP and plain text.", schema)

@@ -7,9 +7,10 @@ use super::columns::{Whole, unreadable};
 use crate::artifact::ProjectId;
 use crate::ledger::book::{Account, AdjustmentRecord, Book, LinkRecord, Record, Refused, RollKey, State, Totals};
 use crate::ledger::{
-    Allowance, AuditFilter, Context, Day, Entry, LedgerTime, Link, LinkId, Override, ReservationId, Subject,
+    Allowance, AuditFilter, Context, Day, Entry, LedgerTime, Link, LinkId, Outcome, Override, ReservationId, Subject,
     Verification,
 };
+use crate::telemetry::metrics;
 
 /// The tables inside the transaction that is open on the connection.
 pub(super) struct SqlBook<'c>(pub(super) &'c Connection);
@@ -252,6 +253,9 @@ impl Book for SqlBook<'_> {
         entry: &Entry,
         roll: Option<&RollKey>,
     ) -> rusqlite::Result<()> {
+        if entry.outcome == Outcome::Unreserved {
+            metrics().unreserved_entries.inc();
+        }
         let context = entry.context();
         let reason = match &entry.subject {
             Subject::Adjustment { reason, .. } => Some(reason),

@@ -54,7 +54,8 @@ fn signed(amount: u64) -> i64 {
 impl Redis {
     pub(super) async fn read_usage(&self, project: &ProjectId) -> Reply<Usage> {
         let base = self.names.base(project);
-        let (mut answer, today) = self.run_swept(&self.scripts.usage, &base, account_of(None), |_| Vec::new()).await?;
+        let (mut answer, today) =
+            self.run_swept(&self.scripts().usage, &base, account_of(None), |_| Vec::new()).await?;
         let reply = Usage {
             day: today.day,
             resets_at: today.end,
@@ -73,7 +74,7 @@ impl Redis {
         let days = i64::from(days.clamp(1, self.policy.rules.kept_days()));
         let asked = |today: &DaySpan| (0..days).map(|ago| today.day.plus(-ago)).collect::<Vec<_>>();
         let arguments = |today: &DaySpan| asked(today).iter().map(Day::to_string).collect();
-        let (mut answer, today) = self.run_swept(&self.scripts.history, &base, account_of(None), arguments).await?;
+        let (mut answer, today) = self.run_swept(&self.scripts().history, &base, account_of(None), arguments).await?;
         let in_force = allowance(&answer.text()?)?;
         let mut rows = Vec::new();
         for day in asked(&today) {
@@ -154,7 +155,7 @@ impl Redis {
             arguments.extend(hints.iter().cloned());
             arguments
         };
-        let (mut answer, _) = self.run_swept(&self.scripts.page, &base, account_of(day), arguments).await?;
+        let (mut answer, _) = self.run_swept(&self.scripts().page, &base, account_of(day), arguments).await?;
         let day = answer.day()?;
         if answer.word == "gone" {
             return Ok(At { now: answer.now, reply: Stretch { day, sums: None, lines: Vec::new() } });
@@ -202,7 +203,7 @@ impl Redis {
     ) -> Result<(At<Option<Tally>>, Day), Unavailable> {
         let base = self.names.base(project);
         let arguments = |_: &DaySpan| vec![named(day), from.to_string(), length.to_string()];
-        let (mut answer, today) = self.run_swept(&self.scripts.tally, &base, account_of(day), arguments).await?;
+        let (mut answer, today) = self.run_swept(&self.scripts().tally, &base, account_of(day), arguments).await?;
         let (now, day) = (answer.now, day.unwrap_or(today.day));
         if answer.word == "gone" {
             return Ok((At { now, reply: None }, day));
@@ -230,14 +231,14 @@ impl Redis {
             ],
         };
         let key = |base: &str, _: &DaySpan| keys::allowance(base);
-        let (answer, _) = self.run_with(&self.scripts.set_allowance, &base, key, arguments).await?;
+        let (answer, _) = self.run_with(&self.scripts().set_allowance, &base, key, arguments).await?;
         Ok(At { now: answer.now, reply: () })
     }
 
     pub(super) async fn read_allowance(&self, project: &ProjectId) -> Reply<Option<Override>> {
         let base = self.names.base(project);
         let key = |base: &str, _: &DaySpan| keys::allowance(base);
-        let (mut answer, _) = self.run_with(&self.scripts.get_allowance, &base, key, |_| Vec::new()).await?;
+        let (mut answer, _) = self.run_with(&self.scripts().get_allowance, &base, key, |_| Vec::new()).await?;
         let reply = match answer.word.as_str() {
             "none" => None,
             "set" => {
@@ -257,7 +258,7 @@ impl Redis {
         let bytes = call.bytes.clamp(-signed(MAX_AMOUNT), signed(MAX_AMOUNT)).to_string();
         let arguments =
             |_: &DaySpan| vec![call.day.to_string(), bytes.clone(), line::correction(call), line::json(&call.reason)];
-        let (mut answer, _) = self.run_with(&self.scripts.adjust, &base, key, arguments).await?;
+        let (mut answer, _) = self.run_with(&self.scripts().adjust, &base, key, arguments).await?;
         let reply = match answer.word.as_str() {
             "applied" => Adjustment::Applied(answer.signed()?),
             "conflict" => Adjustment::Conflict,

@@ -78,6 +78,29 @@ impl Connector {
         Ok(Connection::Server(connection))
     }
 
+    /// Everything that can be said against the servers that hold the books, each with its server.
+    pub(super) async fn findings(&self) -> RedisResult<Vec<String>> {
+        let infos = match &self.target.kind {
+            Kind::Single => vec![self.info_of(&self.target.hosts[0]).await?],
+            Kind::Sentinel(name) => vec![self.info_of(&self.ask_sentinels(name).await?).await?],
+            Kind::Cluster => {
+                let mut connection = self.cluster_client()?.get_async_connection().await?;
+                let routing = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+                let infos = connection.route_command(redis::cmd("INFO"), routing).await?;
+                redis::from_redis_value::<BTreeMap<String, String>>(infos)?.into_iter().collect()
+            }
+        };
+        let of_one = |(server, info): (String, String)| {
+            health::findings(&info).into_iter().map(move |finding| format!("{server}: {finding}"))
+        };
+        Ok(infos.into_iter().flat_map(of_one).collect())
+    }
+
+    async fn info_of(&self, host: &Host) -> RedisResult<(String, String)> {
+        let mut connection = self.open(host, self.login()).await?;
+        Ok((host.to_string(), redis::cmd("INFO").query_async(&mut connection).await?))
+    }
+
     async fn open(&self, host: &Host, login: RedisConnectionInfo) -> RedisResult<MultiplexedConnection> {
         let info = self.info(host)?.set_redis_settings(login);
         let client = match self.certificates().filter(|_| self.target.tls) {

@@ -20,16 +20,37 @@ fn unusable(info: &str) -> Option<&'static str> {
 fn weaknesses(info: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
     if field(info, "aof_enabled") == Some("0") {
-        found.push("appendonly is off: a restart forgets charges");
+        found.push("appendonly is off: a restart forgets charges; set appendonly yes");
     }
     if field(info, "aof_last_write_status").is_some_and(|status| status != "ok") {
-        found.push("its append-only file cannot be written");
+        found.push("its append-only file cannot be written: see its log and its disk");
     }
     match field(info, "maxmemory_policy") {
         None | Some("noeviction") => {}
-        Some(_) => found.push("maxmemory-policy is not noeviction: charges may be evicted"),
+        Some(_) => {
+            found.push("maxmemory-policy is not noeviction: charges may be evicted; set maxmemory-policy noeviction")
+        }
     }
     found
+}
+
+/// What is worth a second thought, though it is no fault of the server's.
+fn advice(info: &str) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    // The field is there only where a number is set.
+    let replicas = field(info, "connected_slaves").and_then(|count| count.parse::<u32>().ok()).unwrap_or(0);
+    if replicas > 0 && field(info, "min_slaves_good_slaves").is_none() {
+        found.push(
+            "min-replicas-to-write is not set: a master that lost its replicas takes charges that a failover \
+             forgets; set min-replicas-to-write 1",
+        );
+    }
+    found
+}
+
+/// Everything that can be said against a usable server.
+pub(super) fn findings(info: &str) -> Vec<&'static str> {
+    unusable(info).into_iter().chain(weaknesses(info)).chain(advice(info)).collect()
 }
 
 /// Refuses a server that cannot be used, or, if `require_durable`, one that may lose charges; warns
@@ -60,6 +81,16 @@ mod tests {
 
     const GOOD: &str = "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n\
                         aof_last_write_status:ok\r\nrole:master\r\n";
+
+    #[test]
+    fn replicas_that_nobody_waits_for_are_named() {
+        let lone = format!("{GOOD}connected_slaves:0\r\n");
+        let pair = format!("{GOOD}connected_slaves:1\r\n");
+        let careful = format!("{pair}min_slaves_good_slaves:1\r\n");
+        assert!(findings(&lone).is_empty() && findings(&careful).is_empty());
+        assert!(findings(&pair)[0].contains("min-replicas-to-write"));
+        assert_eq!(findings(&GOOD.replace("aof_enabled:1", "aof_enabled:0")).len(), 1);
+    }
 
     #[test]
     fn what_is_wrong_is_said() {

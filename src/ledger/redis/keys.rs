@@ -28,6 +28,11 @@ impl Names {
     pub(super) fn projects(&self) -> String {
         format!("{}projects", self.root)
     }
+
+    /// The name of what the server holds. It lives for ever.
+    pub(super) fn identity(&self) -> String {
+        format!("{}identity", self.root)
+    }
 }
 
 /// A key of the project with that base: what is remembered of an id.

@@ -126,6 +126,13 @@ impl Link {
         self.establish().await.map(drop).map_err(|error| Unavailable(error.into()))
     }
 
+    /// What can be said against the servers, as [`Connector::findings`]. Takes at most `patience`.
+    pub(super) async fn findings(&self, patience: Duration) -> Result<Vec<String>, Unavailable> {
+        let late = |_| Unavailable("Redis did not answer in time".into());
+        let found = tokio::time::timeout(patience, self.connector.findings()).await.map_err(late)?;
+        found.map_err(|error| Unavailable(error.into()))
+    }
+
     async fn connected(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Live>, Unavailable> {
         if let Some(live) = self.live.load_full() {
             return Ok(live);

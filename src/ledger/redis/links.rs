@@ -21,7 +21,7 @@ impl Redis {
         let base = self.names.base(project);
         let key = |base: &str, _: &DaySpan| keys::link(base, link.id);
         let arguments = |_: &DaySpan| vec![link.id.to_string(), bounded(link.expires.0), subject(link)];
-        let (answer, _) = self.run_with(&self.scripts.record_link, &base, key, arguments).await?;
+        let (answer, _) = self.run_with(&self.scripts().record_link, &base, key, arguments).await?;
         Ok(At { now: answer.now, reply: () })
     }
 
@@ -37,7 +37,7 @@ impl Redis {
             let after = after.map(|id| id.to_string()).unwrap_or_default();
             vec![after, limit.clamp(1, MAX_PAGE).to_string()]
         };
-        let (mut answer, _) = self.run_swept(&self.scripts.list_links, &base, key, arguments).await?;
+        let (mut answer, _) = self.run_swept(&self.scripts().list_links, &base, key, arguments).await?;
         let mut links = Vec::new();
         while !answer.is_empty() {
             let (id, expires, subject) = (answer.text()?, answer.time()?, answer.text()?);
@@ -49,7 +49,7 @@ impl Redis {
     pub(super) async fn write_revocation(&self, project: &ProjectId, id: LinkId) -> Reply<bool> {
         let base = self.names.base(project);
         let key = |base: &str, _: &DaySpan| keys::link(base, id);
-        let (answer, _) = self.run_with(&self.scripts.revoke_link, &base, key, |_| vec![id.to_string()]).await?;
+        let (answer, _) = self.run_with(&self.scripts().revoke_link, &base, key, |_| vec![id.to_string()]).await?;
         let reply = match answer.word.as_str() {
             "revoked" => true,
             "unknown" => false,

@@ -35,6 +35,7 @@ pub(super) struct Scripts {
     pub(super) look: Script,
     pub(super) postpone: Script,
     pub(super) time: Script,
+    pub(super) identity: Script,
 }
 
 const WRITES: &str = "#!lua\n";
@@ -76,6 +77,7 @@ impl Scripts {
             look: script(READS, lua!("look")),
             postpone: script(ENDS, lua!("postpone")),
             time: script(READS, lua!("time")),
+            identity: script(WRITES, lua!("identity")),
         }
     }
 }

@@ -70,7 +70,7 @@ impl Redis {
         if self.registered.holds(project, now) {
             return;
         }
-        match self.run_bare(&self.scripts.register, &[project.as_str()]).await {
+        match self.run_bare(&self.scripts().register, &[project.as_str()]).await {
             Ok(answer) => {
                 let day_ends = self.policy.zone.days(answer.now).today.end;
                 self.registered.note(project, RELIED_ON, day_ends);
@@ -88,7 +88,7 @@ impl Redis {
         let mut expired = 0;
         let mut now = LedgerTime::default();
         for _ in 0..STEPS {
-            let mut answer = self.run_bare(&self.scripts.look, &[&LOOK.to_string()]).await?;
+            let mut answer = self.run_bare(&self.scripts().look, &[&LOOK.to_string()]).await?;
             now = answer.now;
             let mut projects = Vec::new();
             while !answer.is_empty() {
@@ -114,7 +114,7 @@ impl Redis {
         let limit = limit.to_string();
         let arguments = |span: &DaySpan| vec![limit.clone(), span.day.plus(-1).to_string()];
         let (mut answer, _) =
-            self.run_with(&self.scripts.peek, &base, |base, _| super::keys::days(base), arguments).await?;
+            self.run_with(&self.scripts().peek, &base, |base, _| super::keys::days(base), arguments).await?;
         let used = answer.amount()? > 0;
         let earliest = answer.maybe()?.map(LedgerTime);
         let mut due = Vec::new();
@@ -137,7 +137,7 @@ impl Redis {
             return Ok(());
         }
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-        self.run_bare(&self.scripts.postpone, &arguments).await.map(drop)
+        self.run_bare(&self.scripts().postpone, &arguments).await.map(drop)
     }
 
     async fn expire(&self, due: Vec<Due>) -> Result<usize, Unavailable> {
@@ -148,7 +148,7 @@ impl Redis {
         let calls = stream::iter(by_project).map(|(project, leases)| async move {
             let base = self.names.base(&project);
             let (mut answer, _) = self
-                .run_with(&self.scripts.expire, &base, |base, _| super::keys::days(base), |_| leases.clone())
+                .run_with(&self.scripts().expire, &base, |base, _| super::keys::days(base), |_| leases.clone())
                 .await?;
             answer.amount()
         });

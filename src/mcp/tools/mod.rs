@@ -24,6 +24,7 @@ use crate::links::Links;
 use crate::listing::Listing;
 use crate::read::Reads;
 use crate::request::RequestId;
+use crate::telemetry::metrics;
 use crate::verdict::Verdicts;
 
 /// The use cases that tools call.
@@ -145,6 +146,7 @@ pub(super) fn list() -> Value {
 
 /// What an agent reads of an error: the code first, then what to do, then what programs may use.
 fn refusal_text(error: &Error, request_id: &RequestId) -> String {
+    metrics().refused(error.kind().code());
     let more = match error.kind() {
         Kind::DownloadQuotaExceeded(refusal) => format!("\n{}", quota_line(&refusal.reply)),
         Kind::InternalError | Kind::StoreUnavailable | Kind::QuotaUnavailable => format!("\nrequest_id={request_id}"),

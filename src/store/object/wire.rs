@@ -18,6 +18,7 @@ use object_store::client::{
 };
 
 use super::listing_xml::{self, Listing};
+use crate::telemetry::trace;
 
 /// The largest answer to a listing: a thousand entries of a few kilobytes.
 const MAX_LISTING_BYTES: usize = 16 << 20;
@@ -88,6 +89,7 @@ impl HttpService for Tap {
         let Some(witness) = request.extensions().get::<Witness>().cloned() else {
             return self.client.execute(request).await;
         };
+        trace::pass_on(request.headers_mut());
         let is_listing = request.extensions().get::<IsListing>().is_some();
         if self.as_stored && !is_listing {
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));

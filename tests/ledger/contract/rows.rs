@@ -27,6 +27,17 @@ pub(crate) async fn reserving_holds_and_settling_charges(open: Open) {
     assert_eq!((sums.entries, sums.charged), (2, 7));
 }
 
+pub(crate) async fn the_default_allowance_may_change(open: Open) {
+    let it = open(policy(100));
+    it.lease(1, 90).await;
+    for (bytes, admitted) in [(95, false), (110, true)] {
+        it.ledger.set_default_allowance(Allowance::Bytes(bytes));
+        assert_eq!(it.usage().await.allowance, Allowance::Bytes(bytes));
+        assert_eq!(it.reserve(u128::from(bytes), 10).await.lease().is_some(), admitted, "{bytes}");
+    }
+    assert_eq!(it.settle(1, 90, 90).await, Settlement::Settled(90), "what is reserved stays");
+}
+
 pub(crate) async fn a_known_id_answers_its_present_state(open: Open) {
     let it = open(policy(100));
     let lease = it.lease(1, 50).await;

@@ -3,12 +3,13 @@
 --   ARGV 1-6 today.lua; 7 id; 8 actual; 9 size; 10 day of the admission or ''; 11 last deadline known;
 --        12 outcome; 13 context
 --   {now, 'settled', charged}
+--   {now, 'settled', charged, 'unreserved'}    charged for the first time, beyond any reservation
 --   {now, 'late'}    unknown, and too old to be believed: nothing changed
 local id, actual, outcome, context = ARGV[7], tonumber(ARGV[8]), ARGV[12], ARGV[13]
 
-local function settled(day, size, charged)
+local function settled(day, size, charged, unreserved)
   put_mark(KEYS[1], 'S', day, size, charged)
-  return {now, 'settled', charged}
+  return {now, 'settled', charged, unreserved}
 end
 
 local record = known(KEYS[1])
@@ -17,16 +18,17 @@ if record and record.state == 'S' then
 end
 if record and record.state ~= 'X' then
   actual = math.min(actual, record.size)
-  local of = account(record.day)
+  local of, unreserved = account(record.day), nil
   if record.state == 'R' then
     give_back(of, id, record.size)
     post(of, actual, record.size, outcome, id, record.rest)
   else
     local difference = actual - record.amount
-    post(of, difference, record.size, difference > 0 and 'unreserved' or 'corrected', id, context, true)
+    unreserved = difference > 0 and 'unreserved' or nil
+    post(of, difference, record.size, unreserved or 'corrected', id, context, true)
   end
   save(of)
-  return settled(record.day, record.size, actual)
+  return settled(record.day, record.size, actual, unreserved)
 end
 
 local size, day = tonumber(ARGV[9]), ARGV[10]
@@ -40,4 +42,4 @@ end
 local of = account(day)
 post(of, actual, size, 'unreserved', id, context)
 save(of)
-return settled(day, size, actual)
+return settled(day, size, actual, 'unreserved')

@@ -1,0 +1,62 @@
+//! The store's calls: how long until the answer begins, and what kind of answer.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+
+use crate::store::{Folders, Opened, Page, Stat, Store, StoreError};
+use crate::telemetry::health::{Health, Of};
+use crate::telemetry::metrics::{CallLabels, metrics};
+
+/// Another store, observed.
+pub struct ObservedStore {
+    inner: Arc<dyn Store>,
+    health: Health,
+}
+
+impl ObservedStore {
+    /// Observes `inner`, and tells `health` whether it answers.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Store>, health: Health) -> Self {
+        Self { inner, health }
+    }
+
+    fn note<T>(&self, call: &'static str, begun: Instant, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        let result = match &answer {
+            Ok(_) => "ok",
+            Err(StoreError::NotFound) => "not_found",
+            Err(StoreError::Changed) => "changed",
+            Err(StoreError::NotReady) => "not_ready",
+            Err(StoreError::Encoded(_)) => "encoded",
+            Err(StoreError::Unavailable(_)) => "unavailable",
+        };
+        metrics().store_seconds.get_or_create(&CallLabels { call, result }).observe(begun.elapsed().as_secs_f64());
+        self.health.note(Of::Store, !matches!(answer, Err(StoreError::Unavailable(_))));
+        answer
+    }
+}
+
+#[async_trait]
+impl Store for ObservedStore {
+    async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
+        let begun = Instant::now();
+        self.note("stat", begun, self.inner.stat(key).await)
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
+        let begun = Instant::now();
+        self.note("list", begun, self.inner.list(prefix, after, limit).await)
+    }
+
+    async fn folders(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Folders, StoreError> {
+        let begun = Instant::now();
+        self.note("folders", begun, self.inner.folders(prefix, after, limit).await)
+    }
+
+    async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
+        let begun = Instant::now();
+        self.note("open", begun, self.inner.open(key, of, range).await)
+    }
+}
