@@ -47,12 +47,26 @@ e2e-downloads: tools ## Downloads by aria2, Node and a headless Chromium
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/e2e/downloads $(ARGS)
 
+# What a long form is bounded by: so many seconds for each test that has one.
+SOAK_SECONDS ?= 300
+
+.PHONY: soak
+soak: tools ## Faults under load and random histories, again and again: SOAK_SECONDS=300 for each of them
+	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test ledger model:: -- --nocapture --test-threads=1
+	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test faults -- --nocapture --test-threads=1
+
 .PHONY: bench
 bench: target/venv/.installed ## Throughput of whole downloads (beside nginx), latency of windows, on this machine
 	tests/debian-packages.sh bench
 	cargo build --locked --release
 	target/venv/bin/python benches/downloads.py target/release/artifactd
 	target/venv/bin/python benches/reads.py target/release/artifactd
+
+bench: bench-ledger
+
+.PHONY: bench-ledger
+bench-ledger: ## Reads metered per second, in Redis and in a file, and what they cost (ARGS=--quick: the short form)
+	cargo bench --locked --bench ledger -- $(ARGS)
 
 .PHONY: tools
 tools: $(TOOLS) ## Only install what the tests need

@@ -2,8 +2,8 @@
 
 The servers run on the first processor, the load (wrk) on the second. Rates and processor time are
 medians of interleaved rounds; what to trust on a shared machine are the ratios, above all those of
-processor time. artifactd meters every download in its embedded ledger; "on disk" it waits for the
-disk, "in memory" (/dev/shm) it does not.
+processor time, which are the services' alone. artifactd meters every download: in a Redis on the second
+processor, or in its embedded ledger, which "on disk" waits for the disk and "in memory" (/dev/shm) does not.
 """
 
 import os
@@ -71,6 +71,14 @@ class Nginx:
         return [f"http://127.0.0.1:{self.port}/demo/t1/{name}"]
 
 
+class Redis:
+    def __init__(self):
+        self.port = free_port()
+        command = ["taskset", "-c", "1", "redis-server", "--port", str(self.port), "--save", "", "--appendonly", "no"]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        answers(self.port)
+
+
 class Artifactd:
     def __init__(self, binary, root, folder, ledger):
         self.port = free_port()
@@ -85,7 +93,7 @@ class Artifactd:
             [store]
             url = "file://{root}"
             [ledger]
-            url = "embedded://{ledger}/ledger.db"
+            url = "{ledger}"
             [quota]
             daily_bytes = "unlimited"
             [access]
@@ -134,11 +142,13 @@ def main():
         try:
             servers["nginx sendfile"] = Nginx(root, scratch, "on")
             servers["nginx without"] = Nginx(root, scratch, "off")
-            servers["artifactd in memory"] = Artifactd(binary, root, scratch / "memory", memory)
-            servers["artifactd on disk"] = Artifactd(binary, root, scratch / "disk", scratch)
-            report(servers, seconds, rounds)
+            servers["Redis"] = redis = Redis()
+            servers["artifactd in Redis"] = Artifactd(binary, root, scratch / "redis", f"redis://127.0.0.1:{redis.port}")
+            servers["artifactd in memory"] = Artifactd(binary, root, scratch / "memory", f"embedded://{memory}/ledger.db")
+            servers["artifactd on disk"] = Artifactd(binary, root, scratch / "disk", f"embedded://{scratch}/ledger.db")
+            report({name: server for name, server in servers.items() if name != "Redis"}, seconds, rounds)
         finally:
-            for server in servers.values():
+            for server in reversed(servers.values()):
                 server.process.send_signal(signal.SIGTERM)
                 server.process.wait(60)
 
@@ -157,7 +167,7 @@ def report(servers, seconds, rounds):
                 f"{rate:>14.1f}{rate * size / 1e6:>8.0f}{cpu * 1e6:>12.1f}" for rate, cpu in medians.values()
             )
             print(f"{title + ', ' + str(connections):24}{line}")
-            for name in ("artifactd in memory", "artifactd on disk"):
+            for name in (name for name in servers if name.startswith("artifactd")):
                 ratios = [
                     f"{medians[name][0] / medians[other][0]:.2f} of its rate, "
                     f"{medians[name][1] / max(medians[other][1], 1e-9):.2f} of its CPU"

@@ -129,6 +129,7 @@ mod tests {
 
     use super::Verdict::{NotModified, Part, PreconditionFailed, Unsatisfiable, Whole};
     use super::*;
+    use crate::store::Kept;
 
     const AT: &str = "Sun, 29 Nov 2026 12:00:00 GMT";
     const BEFORE: &str = "Sun, 29 Nov 2026 11:59:59 GMT";
@@ -140,7 +141,7 @@ mod tests {
         for (name, value) in pairs {
             headers.append(name.parse::<HeaderName>().expect("name"), value.parse().expect("value"));
         }
-        judge(method, &headers, &Stat { size: 10, etag, modified })
+        judge(method, &headers, &Stat { size: 10, etag, modified, kept: Kept::default() })
     }
 
     #[test]

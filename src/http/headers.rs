@@ -95,7 +95,7 @@ fn value(text: &str) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::ETag;
+    use crate::store::{ETag, Kept};
 
     #[test]
     fn file_names_of_every_kind() {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_could_run_in_a_browser_does_not() {
-        let stat = Stat { size: 1, etag: ETag::weak("v"), modified: SystemTime::UNIX_EPOCH };
+        let stat = Stat { size: 1, etag: ETag::weak("v"), modified: SystemTime::UNIX_EPOCH, kept: Kept::default() };
         for (name, media_type, disposition) in [
             ("x.html", "text/plain; charset=utf-8", "inline; filename=\"x.html\""),
             ("x.svg", "text/plain; charset=utf-8", "inline; filename=\"x.svg\""),

@@ -12,6 +12,7 @@
 //! names another file than the one that is open: what is written there would be forgotten by the
 //! next start.
 
+mod accounts;
 mod columns;
 mod reader;
 mod schema;

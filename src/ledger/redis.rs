@@ -14,12 +14,14 @@
 
 mod books;
 mod connect;
+mod gather;
 mod health;
 mod keys;
 mod line;
 mod link;
 mod links;
 mod reply;
+mod run;
 mod scripts;
 mod sweeper;
 mod target;
@@ -38,19 +40,17 @@ use super::{
 use crate::artifact::ProjectId;
 use crate::telemetry::metrics;
 use connect::Connector;
+use gather::Gather;
 use keys::Names;
 use link::Link;
 use reply::{Answer, nonsense};
-use scripts::{Script, Scripts};
+use run::{Gathered, Today};
+use scripts::Scripts;
 use sweeper::Registered;
 use target::Target;
 
-/// How often one call may find that the day has changed under it.
-const DAY_CHANGES: usize = 4;
 /// How long it may take to look at every server.
 const EXAMINED: Duration = Duration::from_secs(10);
-/// Batches swept before one answer: more leases than any project has.
-const SWEEPS: usize = 100_000;
 
 /// How to reach Redis, and what is asked of it.
 #[derive(Clone)]
@@ -113,31 +113,6 @@ pub fn is_namespace(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.chars().all(sound)
 }
 
-/// The day that is taken for today, and how scripts are told.
-#[derive(Debug)]
-struct Today {
-    span: DaySpan,
-    day: String,
-    start: String,
-    end: String,
-    first_kept: String,
-    tomorrow: String,
-}
-
-impl Today {
-    fn at(policy: &Policy, now: LedgerTime) -> Self {
-        let span = policy.zone.days(now).today;
-        Self {
-            span,
-            day: span.day.to_string(),
-            start: span.start.0.to_string(),
-            end: span.end.0.to_string(),
-            first_kept: span.day.plus(-i64::from(policy.rules.retention_days)).to_string(),
-            tomorrow: span.day.plus(1).to_string(),
-        }
-    }
-}
-
 /// The account books of every project in Redis.
 pub struct Redis {
     policy: Policy,
@@ -146,6 +121,8 @@ pub struct Redis {
     link: Arc<Link>,
     today: ArcSwap<Today>,
     registered: Registered,
+    reserves: Gathered,
+    settles: Gathered,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -178,7 +155,8 @@ impl Redis {
         let scripts = ArcSwap::from_pointee(Scripts::new(&policy, clock.is_some()));
         let today = ArcSwap::from_pointee(Today::at(&policy, LedgerTime::default()));
         let link = Link::new(Connector::new(target, options.clone()), &options);
-        Ok(Self { policy, names, scripts, link, today, registered: Registered::default(), clock })
+        let (reserves, settles) = (Gather::new(), Gather::new());
+        Ok(Self { policy, names, scripts, link, today, registered: Registered::default(), reserves, settles, clock })
     }
 
     /// Connects, which also checks that the servers are fit for a ledger.
@@ -200,57 +178,6 @@ impl Redis {
     /// The scripts, which hold the default allowance.
     fn scripts(&self) -> Arc<Scripts> {
         self.scripts.load_full()
-    }
-
-    /// Runs a script that concerns no project.
-    async fn run_bare(&self, script: &Script, arguments: &[&str]) -> Result<Answer, Unavailable> {
-        self.send(script, &self.names.projects(), arguments.to_vec()).await
-    }
-
-    async fn send(&self, script: &Script, key: &str, mut arguments: Vec<&str>) -> Result<Answer, Unavailable> {
-        let told = self.clock.as_ref().map(|clock| clock.now_ms().to_string());
-        arguments.extend(told.as_deref());
-        Answer::new(self.link.run(script, key, &arguments).await?)
-    }
-
-    /// Runs a script of the project whose keys begin with `base`; `key` and `arguments` are made for
-    /// the day that turns out to be today. Answers that day, too.
-    async fn run_with(
-        &self,
-        script: &Script,
-        base: &str,
-        key: impl Fn(&str, &DaySpan) -> String,
-        arguments: impl Fn(&DaySpan) -> Vec<String>,
-    ) -> Result<(Answer, DaySpan), Unavailable> {
-        for _ in 0..DAY_CHANGES {
-            let today = self.today.load_full();
-            let more = arguments(&today.span);
-            let mut all = vec![base, &*today.day, &*today.start, &*today.end, &*today.first_kept, &*today.tomorrow];
-            all.extend(more.iter().map(String::as_str));
-            let answer = self.send(script, &key(base, &today.span), all).await?;
-            if answer.word != "days" {
-                return Ok((answer, today.span));
-            }
-            self.today.store(Arc::new(Today::at(&self.policy, answer.now)));
-        }
-        Err(Unavailable("the clock of Redis jumps".into()))
-    }
-
-    /// As [`run_with`](Redis::run_with), until all due leases were swept that the script sweeps.
-    async fn run_swept(
-        &self,
-        script: &Script,
-        base: &str,
-        key: impl Fn(&str, &DaySpan) -> String,
-        arguments: impl Fn(&DaySpan) -> Vec<String>,
-    ) -> Result<(Answer, DaySpan), Unavailable> {
-        for _ in 0..SWEEPS {
-            let (answer, today) = self.run_with(script, base, &key, &arguments).await?;
-            if answer.word != "again" {
-                return Ok((answer, today));
-            }
-        }
-        Err(Unavailable("leases run out faster than they are swept".into()))
     }
 }
 
@@ -324,7 +251,8 @@ impl Ledger for Redis {
     async fn identity(&self) -> Result<Option<String>, Unavailable> {
         let fresh = uuid::Uuid::now_v7().to_string();
         let key = self.names.identity();
-        Ok(Some(self.send(&self.scripts().identity, &key, vec![&fresh]).await?.text()?))
+        let answer = self.send(self.link.deadline(), &self.scripts().identity, &[&key], vec![&fresh]).await;
+        Ok(Some(answer?.text()?))
     }
 
     async fn now(&self) -> Result<LedgerTime, Unavailable> {
@@ -334,17 +262,17 @@ impl Ledger for Redis {
     async fn reserve(&self, call: &Reserve) -> Reply<Admission> {
         let known = self.today.load().span.start;
         self.register(&call.project, known).await;
-        let base = self.names.base(&call.project);
-        let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
-        let subject = line::context(&call.context);
         let by = call.context.link_id.map(|link| link.to_string()).unwrap_or_default();
-        let arguments = |_: &DaySpan| {
-            let (id, size, not_after) = (call.id.to_string(), call.size.to_string(), bounded(call.not_after.0));
-            vec![id, size, not_after, subject.clone(), by.clone()]
-        };
-        let (answer, today) = self.run_with(&self.scripts().reserve, &base, key, arguments).await?;
+        let (id, size, not_after) = (call.id.to_string(), call.size.to_string(), bounded(call.not_after.0));
+        let arguments = [id, size, not_after, line::context(&call.context), by];
+        let base = self.names.base(&call.project);
+        let (answer, today) =
+            self.run_together(&self.reserves, &self.scripts().reserve, &base, arguments.into()).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
         self.register(&call.project, answer.now).await;
+        if matches!(answer.word.as_str(), "stale" | "link_revoked" | "settled") || call.size > MAX_AMOUNT {
+            self.unregister(&call.project);
+        }
         admission(answer, call.size, &today)
     }
 
@@ -365,21 +293,17 @@ impl Ledger for Redis {
     }
 
     async fn settle(&self, call: &Settle) -> Reply<Settlement> {
+        let arguments = [
+            call.id.to_string(),
+            bounded(call.actual),
+            bounded(call.size),
+            call.day.map(|day| day.to_string()).unwrap_or_default(),
+            bounded(call.deadline.0),
+            call.outcome.as_str().to_owned(),
+            line::context(&call.context),
+        ];
         let base = self.names.base(&call.project);
-        let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
-        let subject = line::context(&call.context);
-        let arguments = |_: &DaySpan| {
-            vec![
-                call.id.to_string(),
-                bounded(call.actual),
-                bounded(call.size),
-                call.day.map(|day| day.to_string()).unwrap_or_default(),
-                bounded(call.deadline.0),
-                call.outcome.as_str().to_owned(),
-                subject.clone(),
-            ]
-        };
-        let (mut answer, _) = self.run_with(&self.scripts().settle, &base, key, arguments).await?;
+        let (mut answer, _) = self.run_together(&self.settles, &self.scripts().settle, &base, arguments.into()).await?;
         let reply = match answer.word.as_str() {
             "settled" => {
                 let charged = answer.amount()?;

@@ -8,8 +8,10 @@ pub mod local;
 pub mod object;
 mod open;
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -92,6 +94,37 @@ pub struct Stat {
     pub etag: ETag,
     /// Last modification.
     pub modified: SystemTime,
+    /// What the store keeps so as not to look twice.
+    pub kept: Kept,
+}
+
+/// What a store may keep between a look at an object and its opening, such as the open file; no one
+/// else can see it. Two looks are equal whatever was kept.
+#[derive(Clone, Default)]
+pub struct Kept(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Kept {
+    fn new(kept: impl Any + Send + Sync) -> Self {
+        Self(Some(Arc::new(kept)))
+    }
+
+    fn get<T: Any>(&self) -> Option<&T> {
+        self.0.as_deref().and_then(|kept| kept.downcast_ref())
+    }
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Kept {}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Kept" } else { "Nothing" })
+    }
 }
 
 /// One object of a listing.

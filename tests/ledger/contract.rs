@@ -4,7 +4,9 @@
 //! one. Time passes by [`Subject::step`] alone.
 
 mod audit;
+mod days;
 mod links;
+mod numbers;
 mod rows;
 mod together;
 
@@ -93,9 +95,14 @@ macro_rules! contract {
                 tombstones_end, a_day_ends_in_mid_read, amounts_have_a_bound, replies_carry_the_time;
             audit: pages_and_totals, filters, every_character_survives, overrides, adjustments, history_of_the_kept_days,
                 what_is_foreseen_happens, roll_up, retention;
+            days: a_day_begins_at_midnight, a_download_across_midnight_is_charged_to_the_day_of_its_admission,
+                a_clock_set_back_across_midnight_leaves_no_lease_behind;
+            numbers: every_amount_is_exact, every_allowance_is_exact, nothing_and_everything_are_different,
+                corrections_are_exact;
             links: a_revoked_or_unknown_link_admits_nothing, live_links_are_listed_by_id, links_end;
             together: parallel_reserves_fit, parallel_repeats_charge_once, projects_are_apart,
-                sweeping_goes_through_all_projects, a_full_sweep_leaves_nothing_reserved;
+                sweeping_goes_through_all_projects, a_full_sweep_leaves_nothing_reserved,
+                what_was_extended_is_not_swept;
         }
     };
     ($open:path; $($module:ident: $($case:ident),*;)*) => {$($(

@@ -128,3 +128,15 @@ impl Drop for Server {
         self.kill();
     }
 }
+
+/// How often a test that has a long form goes on: once, or, where `SOAK_SECONDS` is set, until
+/// so many seconds have passed.
+///
+/// # Panics
+/// It is set, and not a number.
+#[allow(clippy::disallowed_methods, reason = "it is for tests")]
+pub(crate) fn rounds() -> impl Iterator<Item = usize> {
+    let seconds = std::env::var("SOAK_SECONDS").map_or(0, |text| text.parse().expect("whole seconds"));
+    let until = Instant::now() + Duration::from_secs(seconds);
+    (0..).take_while(move |round| *round == 0 || Instant::now() < until)
+}

@@ -25,10 +25,17 @@ pub(crate) fn server(more: &[&str]) -> Server {
     })
 }
 
-/// A server on a port and over the files of one that ended.
+/// Lets a server answer no call that is not on disk. By `everysec` it may put off writing for up to two
+/// seconds while its disk is busy, and a kill then loses what it answered.
+pub(crate) fn write_before_answering(port: u16) {
+    assert_eq!(ask(port, &["CONFIG", "SET", "appendfsync", "always"]), "OK");
+}
+
+/// A server on a port and over the files of one that ended, which writes before it answers.
 pub(crate) fn server_at(port: u16, dir: &Path) -> Child {
     let mut command = Command::new("redis-server");
     command.args(["--port", &port.to_string()]).args(settings()).arg("--dir").arg(dir);
+    command.args(["--appendfsync", "always"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("redis-server")
 }
 
@@ -109,7 +116,7 @@ fn cluster_settings(_: u16) -> Vec<String> {
 }
 
 /// Makes one cluster of servers and waits until each of them knows all of it.
-pub(crate) fn join(ports: &[u16], replicas: usize) {
+fn join(ports: &[u16], replicas: usize) {
     let nodes = ports.iter().map(|port| format!("127.0.0.1:{port}"));
     let mut create = Command::new("redis-cli");
     create.args(["--cluster", "create"]).args(nodes);
@@ -125,7 +132,7 @@ pub(crate) fn join(ports: &[u16], replicas: usize) {
 }
 
 /// A server of a cluster of a test's own.
-pub(crate) fn cluster_node() -> Server {
+fn cluster_node() -> Server {
     let settings = cluster_settings(0);
     server(&settings.iter().map(String::as_str).collect::<Vec<_>>())
 }
@@ -142,7 +149,7 @@ pub(crate) fn cluster_url(ports: &[u16]) -> String {
 }
 
 /// A Sentinel that watches the master of that port under the name `main`.
-pub(crate) fn sentinel(master: u16) -> Server {
+fn sentinel(master: u16) -> Server {
     Server::start(move |port, dir: &Path| {
         let config = dir.join("sentinel.conf");
         let text = format!(
@@ -155,4 +162,131 @@ pub(crate) fn sentinel(master: u16) -> Server {
         command.arg(config).arg("--sentinel");
         command
     })
+}
+
+/// A master and its replica under a Sentinel, each a server of a test's own.
+pub(crate) struct Sentinels {
+    pub(crate) master: Server,
+    pub(crate) replica: Server,
+    sentinel: Server,
+}
+
+impl Sentinels {
+    pub(crate) fn start() -> Self {
+        let master = server(&[]);
+        let replica = server(&["--replicaof", "127.0.0.1", &master.address.port().to_string()]);
+        wait("a replica", || follows(replica.address.port()));
+        let sentinel = sentinel(master.address.port());
+        let found = replica.address.port().to_string();
+        wait("a Sentinel that knows the replica", || {
+            ask(sentinel.address.port(), &["SENTINEL", "REPLICAS", "main"]).contains(&found)
+        });
+        Self { master, replica, sentinel }
+    }
+
+    /// The URL of the master that the Sentinel names; the first Sentinel of the list is not there.
+    pub(crate) fn url(&self) -> String {
+        format!("redis+sentinel://127.0.0.1:1,{}/main", self.sentinel.address)
+    }
+}
+
+/// A cluster of a test's own, of three masters with so many replicas each.
+pub(crate) fn cluster(replicas: usize) -> Vec<Server> {
+    let nodes: Vec<_> = (0..3 + 3 * replicas).map(|_| cluster_node()).collect();
+    join(&ports(&nodes), replicas);
+    for port in ports(&nodes) {
+        wait("replicas", || replicas == 0 || follows(port) || replication(port).contains("state=online"));
+    }
+    nodes
+}
+
+pub(crate) fn ports(nodes: &[Server]) -> Vec<u16> {
+    nodes.iter().map(|node| node.address.port()).collect()
+}
+
+fn replication(port: u16) -> String {
+    ask(port, &["INFO", "replication"])
+}
+
+fn follows(replica: u16) -> bool {
+    replication(replica).contains("master_link_status:up")
+}
+
+fn slot(port: u16, project: &str) -> String {
+    ask(port, &["CLUSTER", "KEYSLOT", &format!("{{{project}}}")])
+}
+
+/// The master among `ports` that has the keys of a project.
+pub(crate) fn master_of(ports: &[u16], project: &str) -> u16 {
+    let serves = |port: u16| {
+        replication(port).contains("role:master")
+            && !["0", ""].contains(&&*ask(port, &["CLUSTER", "COUNTKEYSINSLOT", &slot(port, project)]))
+    };
+    *ports.iter().find(|port| serves(**port)).expect("a master that has the keys")
+}
+
+/// The replica among `ports` of the master of that port.
+pub(crate) fn replica_of(ports: &[u16], master: u16) -> u16 {
+    let mine = format!("master_port:{master}\r");
+    *ports.iter().find(|port| (replication(**port) + "\r").contains(&mine)).expect("a replica")
+}
+
+/// Waits until the replica has all that its master has.
+pub(crate) fn caught_up(master: u16, replica: u16) {
+    let offset = |port| {
+        let info = replication(port);
+        info.lines().find_map(|line| line.trim().strip_prefix("master_repl_offset:").map(str::to_owned))
+    };
+    wait("replication", || offset(master) == offset(replica));
+}
+
+/// Cuts a replica off: from now on it hears nothing from its master, and still may take over.
+pub(crate) fn cut_off(replica: u16) {
+    assert_eq!(ask(replica, &["CONFIG", "SET", "masterauth", "refused"]), "OK");
+    ask(replica, &["CLIENT", "KILL", "TYPE", "master"]);
+    wait("the link to be down", || !follows(replica));
+}
+
+/// A slot on its way from one master of a cluster to another.
+pub(crate) struct Move {
+    slot: String,
+    from: u16,
+    to: u16,
+}
+
+/// Begins to move the slot of a project: from now on it belongs to two masters.
+pub(crate) fn begin_move(ports: &[u16], project: &str) -> Move {
+    let from = master_of(ports, project);
+    let slot = slot(from, project);
+    let to = *ports.iter().find(|port| **port != from && replication(**port).contains("role:master")).expect("another");
+    let of = Move { slot, from, to };
+    of.set_slot(to, "IMPORTING", from);
+    of.set_slot(from, "MIGRATING", to);
+    of
+}
+
+impl Move {
+    fn set_slot(&self, port: u16, state: &str, node: u16) {
+        let node = ask(node, &["CLUSTER", "MYID"]);
+        assert_eq!(ask(port, &["CLUSTER", "SETSLOT", &self.slot, state, &node]), "OK");
+    }
+
+    /// Moves the keys, none of which the other master may have already, and gives it the slot.
+    pub(crate) fn finish(self) {
+        let target = self.to.to_string();
+        wait("the slot to be empty", || {
+            let keys = ask(self.from, &["CLUSTER", "GETKEYSINSLOT", &self.slot, "100"]);
+            let keys: Vec<_> = keys.lines().filter(|key| !key.is_empty()).collect();
+            let mut move_keys = vec!["MIGRATE", "127.0.0.1", &target, "", "0", "5000", "KEYS"];
+            move_keys.extend(&keys);
+            keys.is_empty() || {
+                let answer = ask(self.from, &move_keys);
+                assert!(!answer.contains("BUSYKEY"), "both masters have it: {answer}");
+                false
+            }
+        });
+        for port in [self.to, self.from] {
+            self.set_slot(port, "NODE", self.to);
+        }
+    }
 }

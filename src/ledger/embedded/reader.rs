@@ -52,7 +52,7 @@ fn at_one_moment<T>(
     question: impl FnOnce(&mut SqlBook<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
     connection.prepare_cached("BEGIN")?.execute([])?;
-    let answer = question(&mut SqlBook(connection))?;
+    let answer = question(&mut SqlBook::new(connection))?;
     connection.prepare_cached("COMMIT")?.execute([])?;
     Ok(answer)
 }

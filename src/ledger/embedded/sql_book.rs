@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
 use uuid::Uuid;
 
+use super::accounts::Accounts;
 use super::columns::{Whole, unreadable};
 use crate::artifact::ProjectId;
 use crate::ledger::book::{Account, AdjustmentRecord, Book, LinkRecord, Record, Refused, RollKey, State, Totals};
@@ -13,11 +14,44 @@ use crate::ledger::{
 use crate::telemetry::metrics;
 
 /// The tables inside the transaction that is open on the connection.
-pub(super) struct SqlBook<'c>(pub(super) &'c Connection);
+///
+/// Accounts that were changed are written by [`flush`](SqlBook::flush).
+pub(super) struct SqlBook<'c> {
+    connection: &'c Connection,
+    accounts: Accounts,
+}
 
-impl SqlBook<'_> {
+impl<'c> SqlBook<'c> {
+    pub(super) fn new(connection: &'c Connection) -> Self {
+        Self { connection, accounts: Accounts::default() }
+    }
+
+    /// Writes the accounts that were changed: before the transaction is committed, and before a
+    /// statement asks for accounts by anything but their names.
+    pub(super) fn flush(&mut self) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO account (project, day, used, reserved, open, refused, lines, counted, allowance)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                   ON CONFLICT DO UPDATE SET used = ?3, reserved = ?4, open = ?5, refused = ?6, lines = ?7,
+                       counted = ?8, allowance = ?9";
+        for (project, day, account) in self.accounts.take_changed() {
+            let params = params![
+                project,
+                day,
+                Whole(account.used),
+                Whole(account.reserved),
+                Whole(account.open),
+                Whole(account.refused),
+                Whole(account.lines),
+                Whole(account.counted),
+                account.allowance.map(write_allowance),
+            ];
+            self.run(sql, params)?;
+        }
+        Ok(())
+    }
+
     fn run(&self, sql: &str, params: impl Params) -> rusqlite::Result<()> {
-        self.0.prepare_cached(sql)?.execute(params).map(|_| ())
+        self.connection.prepare_cached(sql)?.execute(params).map(|_| ())
     }
 
     fn one<T>(
@@ -26,7 +60,7 @@ impl SqlBook<'_> {
         params: impl Params,
         read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
-        self.0.prepare_cached(sql)?.query_row(params, read)
+        self.connection.prepare_cached(sql)?.query_row(params, read)
     }
 
     fn many<T>(
@@ -35,7 +69,7 @@ impl SqlBook<'_> {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Vec<T>> {
-        self.0.prepare_cached(sql)?.query_map(params, read)?.collect()
+        self.connection.prepare_cached(sql)?.query_map(params, read)?.collect()
     }
 }
 
@@ -81,26 +115,46 @@ fn read_link(row: &Row<'_>) -> rusqlite::Result<LinkRecord> {
     Ok(LinkRecord { link, revoked: row.get("revoked")? })
 }
 
+/// The columns of a record, in the order in which [`read_record`] knows them: it is read too often to
+/// look each up by its name.
+macro_rules! record_columns {
+    () => {
+        "state, day, size, amount, deadline, until, key_id, channel, trial, artifact, request_id, link_id,
+         reason, bound, used, reserved, resets_at, retry_at"
+    };
+}
+
 fn read_record(row: &Row<'_>) -> rusqlite::Result<Record> {
-    let amount = whole(row, "amount")?;
-    let state = match row.get_ref("state")?.as_str()? {
-        "reserved" => State::Reserved { grant: amount, deadline: row.get("deadline")?, context: read_context(row)? },
-        "settled" => State::Settled { charged: amount, until: row.get("until")? },
-        "expired" => State::Expired { charged: amount, until: row.get("until")? },
+    let whole = |column: usize| row.get::<_, Whole>(column).map(|Whole(number)| number);
+    let amount = whole(3)?;
+    let state = match row.get_ref(0)?.as_str()? {
+        "reserved" => {
+            let context = Context {
+                key_id: row.get(6)?,
+                channel: row.get(7)?,
+                trial: row.get(8)?,
+                artifact: row.get(9)?,
+                request_id: row.get(10)?,
+                link_id: row.get(11)?,
+            };
+            State::Reserved { grant: amount, deadline: row.get(4)?, context }
+        }
+        "settled" => State::Settled { charged: amount, until: row.get(5)? },
+        "expired" => State::Expired { charged: amount, until: row.get(5)? },
         "refused" => {
             let refused = Refused {
-                reason: row.get("reason")?,
-                limit: whole(row, "bound")?,
-                used: whole(row, "used")?,
-                reserved: whole(row, "reserved")?,
-                resets_at: row.get("resets_at")?,
-                retry_at: row.get("retry_at")?,
+                reason: row.get(12)?,
+                limit: whole(13)?,
+                used: whole(14)?,
+                reserved: whole(15)?,
+                resets_at: row.get(16)?,
+                retry_at: row.get(17)?,
             };
-            State::Refused { refused, until: row.get("until")? }
+            State::Refused { refused, until: row.get(5)? }
         }
         _ => return Err(unreadable("a state").into()),
     };
-    Ok(Record { day: row.get("day")?, size: whole(row, "size")?, state })
+    Ok(Record { day: row.get(1)?, size: whole(2)?, state })
 }
 
 fn read_line(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
@@ -147,7 +201,7 @@ impl Book for SqlBook<'_> {
     type Error = rusqlite::Error;
 
     fn record(&mut self, project: &ProjectId, id: ReservationId) -> rusqlite::Result<Option<Record>> {
-        let sql = "SELECT * FROM record WHERE id = ?1 AND project = ?2";
+        let sql = concat!("SELECT ", record_columns!(), " FROM record WHERE id = ?1 AND project = ?2");
         self.one(sql, params![id, project], read_record).optional()
     }
 
@@ -210,39 +264,31 @@ impl Book for SqlBook<'_> {
     }
 
     fn account(&mut self, project: &ProjectId, day: Day) -> rusqlite::Result<Account> {
-        let sql = "SELECT * FROM account WHERE project = ?1 AND day = ?2";
+        if let Some(account) = self.accounts.get(project, day) {
+            return Ok(account);
+        }
+        let sql = "SELECT used, reserved, open, refused, lines, counted, allowance FROM account
+                   WHERE project = ?1 AND day = ?2";
         let account = self.one(sql, params![project, day], |row| {
+            let whole = |column: usize| row.get::<_, Whole>(column).map(|Whole(number)| number);
             Ok(Account {
-                used: whole(row, "used")?,
-                reserved: whole(row, "reserved")?,
-                open: whole(row, "open")?,
-                refused: whole(row, "refused")?,
-                lines: whole(row, "lines")?,
-                counted: whole(row, "counted")?,
-                allowance: row.get::<_, Option<i64>>("allowance")?.map(read_allowance),
+                used: whole(0)?,
+                reserved: whole(1)?,
+                open: whole(2)?,
+                refused: whole(3)?,
+                lines: whole(4)?,
+                counted: whole(5)?,
+                allowance: row.get::<_, Option<i64>>(6)?.map(read_allowance),
             })
         });
-        Ok(account.optional()?.unwrap_or_default())
+        let account = account.optional()?.unwrap_or_default();
+        self.accounts.keep(project, day, account, false);
+        Ok(account)
     }
 
     fn put_account(&mut self, project: &ProjectId, day: Day, account: &Account) -> rusqlite::Result<()> {
-        self.run(
-            "INSERT INTO account (project, day, used, reserved, open, refused, lines, counted, allowance)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-             ON CONFLICT DO UPDATE SET used = ?3, reserved = ?4, open = ?5, refused = ?6, lines = ?7, counted = ?8,
-                 allowance = ?9",
-            params![
-                project,
-                day,
-                Whole(account.used),
-                Whole(account.reserved),
-                Whole(account.open),
-                Whole(account.refused),
-                Whole(account.lines),
-                Whole(account.counted),
-                account.allowance.map(write_allowance),
-            ],
-        )
+        self.accounts.keep(project, day, *account, true);
+        Ok(())
     }
 
     fn put_line(
@@ -419,6 +465,7 @@ impl Book for SqlBook<'_> {
     }
 
     fn forget_days(&mut self, first_kept: Day, limit: usize) -> rusqlite::Result<()> {
+        self.flush()?;
         let adjustments = "DELETE FROM adjustment WHERE (project, id) IN
                                (SELECT project, id FROM adjustment WHERE day < ?1 LIMIT ?2)";
         self.run(adjustments, params![first_kept, bound(limit)])?;

@@ -145,13 +145,14 @@ impl Writer {
     fn attempt(&mut self, connection: &Connection, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let policy = self.policy.load_full();
-        let mut book = SqlBook(connection);
+        let mut book = SqlBook::new(connection);
         for job in jobs.iter_mut() {
             let at = self.moment(&policy);
             job.run(&mut book, &at)?;
         }
         let at = self.moment(&policy);
         state::forget(&mut book, &at, FORGET_PER_CALL * jobs.len())?;
+        book.flush()?;
         connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(())
     }

@@ -69,3 +69,11 @@ pub(super) fn days(base: &str) -> String {
 pub(super) fn account(base: &str, day: &str) -> String {
     format!("{base}{day}:account")
 }
+
+/// A key that is never written, named by every call that changes more keys than it names. While a slot
+/// moves from one node to another, its keys lie on both, and a node executes a call that names a key
+/// which it lacks only if that is the call's one key: it would find half of the books. Two keys, one of
+/// which nobody has, are executed by neither node until the slot has arrived.
+pub(super) fn never_written(base: &str) -> String {
+    format!("{base}never-written")
+}

@@ -76,17 +76,22 @@ impl Link {
         })
     }
 
-    /// Runs a script with one key. Waits no longer than the response time-out, whatever happens.
+    /// Until when a call that begins now is waited for, whatever happens.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.response
+    }
+
+    /// Runs a script. Waits until the deadline at the most, whatever happens.
     pub(super) async fn run(
         self: &Arc<Self>,
+        deadline: Instant,
         script: &Script,
-        key: &str,
+        keys: &[&str],
         arguments: &[&str],
     ) -> Result<Value, Unavailable> {
-        let deadline = Instant::now() + self.response;
         let busy = |_| Unavailable("too many calls wait for Redis".into());
         let _place = timeout_at(deadline, self.places.acquire()).await.map_err(busy)?.expect("never closed");
-        let by_digest = command("EVALSHA", &script.sha, key, arguments);
+        let by_digest = command("EVALSHA", &script.sha, keys, arguments);
         let mut by_text = None;
         let mut replaced = false;
         loop {
@@ -107,7 +112,7 @@ impl Link {
             };
             match verdict(&error) {
                 Verdict::Load if by_text.is_none() => {
-                    by_text = Some(self::command("EVAL", &script.code, key, arguments));
+                    by_text = Some(self::command("EVAL", &script.code, keys, arguments));
                 }
                 Verdict::Replace => {
                     self.give_up(&live, &error.to_string());
@@ -181,9 +186,9 @@ impl Link {
     }
 }
 
-fn command(name: &str, script: &str, key: &str, arguments: &[&str]) -> Cmd {
+fn command(name: &str, script: &str, keys: &[&str], arguments: &[&str]) -> Cmd {
     let mut command = redis::cmd(name);
-    command.arg(script).arg(1).arg(key).arg(arguments);
+    command.arg(script).arg(keys.len()).arg(keys).arg(arguments);
     command
 }
 

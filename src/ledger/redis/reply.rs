@@ -26,6 +26,20 @@ impl Answer {
         Ok(Self { now, word, values })
     }
 
+    /// The answers of a script that took several calls, each a line of words with `now` before it.
+    pub(super) fn each(self) -> impl Iterator<Item = Result<Self, Unavailable>> {
+        let now = self.now;
+        self.values.map(move |line| {
+            let line = text(Some(line))?;
+            if let Some(why) = line.strip_prefix("failed ") {
+                return Err(Unavailable(why.into()));
+            }
+            let mut words = line.split(' ').map(|word| Value::BulkString(word.as_bytes().to_vec()));
+            let word = text(words.next())?;
+            Ok(Self { now, word, values: words.collect::<Vec<_>>().into_iter() })
+        })
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.values.as_slice().is_empty()
     }

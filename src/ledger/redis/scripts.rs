@@ -47,6 +47,11 @@ macro_rules! lua {
     ($($name:literal),+) => { concat!($(include_str!(concat!("lua/", $name, ".lua"))),+) };
 }
 
+/// What reserving seldom needs, made only when it does: a script makes its functions anew each time that
+/// it runs, and each costs as much as a command.
+const SELDOM: &str =
+    concat!("local function seldom()\n", lua!("charge", "expiry", "links"), "return sweep, link\nend\n");
+
 impl Scripts {
     /// The scripts for a policy. `clock_of_tests` takes the time from the caller instead of the
     /// server.
@@ -58,21 +63,24 @@ impl Scripts {
             Script { sha: redis::Script::new(&code).get_hash().to_owned(), code }
         };
         Self {
-            reserve: script(WRITES, lua!("today", "record", "account", "expiry", "allowed", "links", "reserve")),
+            reserve: script(
+                WRITES,
+                &[lua!("today", "record", "account", "allowed", "room"), SELDOM, lua!("failed", "reserve")].concat(),
+            ),
             extend: script(ENDS, lua!("today", "record", "extend")),
-            settle: script(ENDS, lua!("today", "record", "account", "settle")),
-            usage: script(ENDS, lua!("today", "record", "account", "expiry", "allowed", "usage")),
-            history: script(ENDS, lua!("today", "record", "account", "expiry", "allowed", "history")),
-            page: script(ENDS, lua!("today", "record", "account", "expiry", "page")),
-            tally: script(ENDS, lua!("today", "record", "account", "expiry", "tally")),
-            adjust: script(WRITES, lua!("today", "record", "account", "adjust")),
+            settle: script(ENDS, lua!("today", "record", "account", "charge", "failed", "settle")),
+            usage: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "allowed", "usage")),
+            history: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "allowed", "history")),
+            page: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "page")),
+            tally: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "tally")),
+            adjust: script(WRITES, lua!("today", "record", "account", "charge", "adjust")),
             set_allowance: script(WRITES, lua!("today", "record", "set_allowance")),
             get_allowance: script(READS, lua!("today", "get_allowance")),
             record_link: script(WRITES, lua!("today", "record", "links", "record_link")),
             list_links: script(ENDS, lua!("today", "record", "links", "list_links")),
             revoke_link: script(ENDS, lua!("today", "record", "links", "revoke_link")),
             peek: script(READS, lua!("today", "record", "peek")),
-            expire: script(ENDS, lua!("today", "record", "account", "expiry", "expire")),
+            expire: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "expire")),
             register: script(WRITES, lua!("register")),
             look: script(READS, lua!("look")),
             postpone: script(ENDS, lua!("postpone")),

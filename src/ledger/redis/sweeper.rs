@@ -47,6 +47,10 @@ impl Registered {
         }
         projects.insert(project.clone(), (Instant::now() + lasts, day_ends));
     }
+
+    fn forget(&self, project: &ProjectId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(project);
+    }
 }
 
 /// A lease that was due when it was looked at.
@@ -80,6 +84,12 @@ impl Redis {
                 self.registered.note(project, TRIED_AGAIN, LedgerTime(u64::MAX));
             }
         }
+    }
+
+    /// A reserve was answered that made no account: a project without accounts is taken off the list, so
+    /// its next reserve puts it on again.
+    pub(super) fn unregister(&self, project: &ProjectId) {
+        self.registered.forget(project);
     }
 
     /// Expires the earliest due leases of all projects, at most a batch.

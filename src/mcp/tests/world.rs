@@ -29,7 +29,7 @@ use crate::mcp::gate::Gate;
 use crate::mcp::tools::Services;
 use crate::mcp::{Front, router};
 use crate::read::{Reads, Timing};
-use crate::store::{ETag, Folders, Listed, Opened, Page, Stat, Store, StoreError};
+use crate::store::{ETag, Folders, Kept, Listed, Opened, Page, Stat, Store, StoreError};
 use crate::verdict::Verdicts;
 
 /// May read.
@@ -188,7 +188,7 @@ impl Memory {
 
     fn stat_of((bytes, version): &(Bytes, u64)) -> Stat {
         let etag = ETag::strong(format!("v{version}"));
-        Stat { size: bytes.len() as u64, etag, modified: SystemTime::UNIX_EPOCH }
+        Stat { size: bytes.len() as u64, etag, modified: SystemTime::UNIX_EPOCH, kept: Kept::default() }
     }
 }
 

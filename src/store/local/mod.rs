@@ -13,6 +13,7 @@ mod read;
 mod root;
 mod walk;
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -23,7 +24,7 @@ use async_trait::async_trait;
 
 use self::read::Buffers;
 use self::root::{Denial, OpenFile, Root};
-use super::{Folders, Opened, Page, Stat, Store, StoreError};
+use super::{Folders, Kept, Opened, Page, Stat, Store, StoreError};
 use crate::artifact::has_sound_segments;
 
 /// How long one step on the file system (a page, a stat, a chunk) may take before the store counts as
@@ -48,11 +49,18 @@ impl Local {
     }
 }
 
+/// What a look keeps: the file that it opened.
+struct Looked {
+    key: String,
+    file: Arc<File>,
+}
+
 #[async_trait]
 impl Store for Local {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
         let file = self.open_file(key).await?;
-        Ok(file.version.stat())
+        let stat = file.version.stat();
+        Ok(Stat { kept: Kept::new(Looked { key: key.to_owned(), file: file.file }), ..stat })
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
@@ -73,7 +81,13 @@ impl Store for Local {
 
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
         super::check_range(of, &range)?;
-        let file = self.open_file(key).await?;
+        let file = match of.kept.get() {
+            // What took its place since has changed its ctime.
+            Some(Looked { key: looked, file }) if looked == key => {
+                OpenFile::again(Arc::clone(file)).map_err(StoreError::unavailable)?
+            }
+            _ => self.open_file(key).await?,
+        };
         let stat = file.version.stat();
         // The text of the validator names the version whether it is still weak or not.
         if stat.size != of.size || !stat.etag.weak_eq(&of.etag) {

@@ -78,7 +78,7 @@ pub(super) fn stream(
     buffers: Arc<Buffers>,
 ) -> BoxStream<'static, Result<Bytes, StoreError>> {
     let OpenFile { file, version } = file;
-    chunks(Reader { file: Arc::new(file), version, left: range, buffers, tells: true })
+    chunks(Reader { file, version, left: range, buffers, tells: true })
 }
 
 fn chunks(reader: Reader) -> BoxStream<'static, Result<Bytes, StoreError>> {

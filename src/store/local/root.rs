@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::super::{ETag, Stat};
+use super::super::{ETag, Kept, Stat};
 
 /// A file younger than this may be written again without its times telling.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
@@ -67,8 +67,16 @@ impl Denial {
 /// A regular file, open for reading, and the version it was then.
 #[derive(Debug)]
 pub(super) struct OpenFile {
-    pub(super) file: File,
+    pub(super) file: Arc<File>,
     pub(super) version: Version,
+}
+
+impl OpenFile {
+    /// A file that was opened before, in the version that it is now.
+    pub(super) fn again(file: Arc<File>) -> io::Result<Self> {
+        let version = Version::of(&file)?;
+        Ok(Self { file, version })
+    }
 }
 
 /// What tells one state of a file from another.
@@ -98,7 +106,7 @@ impl Version {
         let opaque = format!("{:x}-{:x}-{:x}-{:x}", self.inode, self.size, nanos(self.mtime), nanos(self.ctime));
         let settled = now.duration_since(time(self.ctime)).is_ok_and(|age| age >= SETTLED_AFTER);
         let etag = if settled { ETag::strong(opaque) } else { ETag::weak(opaque) };
-        Stat { size: self.size, etag, modified: time(self.mtime) }
+        Stat { size: self.size, etag, modified: time(self.mtime), kept: Kept::default() }
     }
 }
 
@@ -199,7 +207,7 @@ impl Root {
         if !meta.is_file() {
             return Err(IRREGULAR);
         }
-        Ok(OpenFile { file, version: Version::from(&meta) })
+        Ok(OpenFile { file: Arc::new(file), version: Version::from(&meta) })
     }
 
     fn resolve(&self, path: &str, flags: OFlags, how: ResolveFlags) -> rustix::io::Result<OwnedFd> {

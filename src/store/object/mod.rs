@@ -29,7 +29,7 @@ use object_store::{Extensions, GetOptions, GetRange, GetResult, ObjectStore};
 
 use self::listing::Lister;
 use self::wire::{Notes, Witness};
-use super::{ETag, Folders, Limits, Opened, Page, Stat, Store, StoreError};
+use super::{ETag, Folders, Kept, Limits, Opened, Page, Stat, Store, StoreError};
 use crate::artifact::has_sound_segments;
 
 pub use self::connect::BuildError;
@@ -147,7 +147,7 @@ fn stat_from(size: u64, modified_seconds: i64, etag: Option<&str>) -> Stat {
     let modified = u64::try_from(modified_seconds).map(Duration::from_secs).unwrap_or_default();
     let etag = etag.and_then(ETag::parse).unwrap_or_else(|| ETag::weak(format!("{size:x}-{:x}", modified.as_secs())));
     let modified = UNIX_EPOCH.checked_add(modified).unwrap_or(SystemTime::UNIX_EPOCH);
-    Stat { size, etag, modified }
+    Stat { size, etag, modified, kept: Kept::default() }
 }
 
 #[cfg(test)]

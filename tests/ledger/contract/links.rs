@@ -81,7 +81,9 @@ pub(crate) async fn links_end(open: Open) {
     it.record(&link(1, NOON + 1000)).await;
     it.record(&link(2, NOON + 9000)).await;
     it.step(1000);
-    assert!(it.follow(1, 1).await.lease().is_some(), "through its last moment");
+    // Through its last moment.
+    assert!(it.follow(1, 1).await.lease().is_some());
+    assert_eq!(it.live(None, 9).await, [1, 2]);
     it.step(1);
     assert_eq!((it.live(None, 9).await, it.follow(2, 1).await), (vec![2], Admission::LinkRevoked));
     assert!(!it.revoke("p", 1).await);

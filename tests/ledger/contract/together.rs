@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use artifactd::ledger::{Admission, Policy, Reserve, Settlement};
+use artifactd::ledger::{Admission, Extend, Extension, Policy, Reserve, Rules, Settlement};
 use tokio::task::JoinSet;
 
 use super::Subject;
-use crate::support::{self, DAY, NOON, policy, project};
+use crate::support::{self, DAY, NOON, id, policy, project};
 
 type Open = fn(Policy) -> Subject;
 
@@ -103,4 +103,41 @@ pub(crate) async fn a_full_sweep_leaves_nothing_reserved(open: Open) {
     assert_eq!(it.sums().await, (100, 0));
     assert_eq!(it.usage().await.open, 0);
     it.verify().await;
+}
+
+/// Leases are due, the sweeper comes, and their owners extend them in that moment.
+pub(crate) async fn what_was_extended_is_not_swept(open: Open) {
+    const LEASES: u128 = 64;
+    let base = policy(1 << 20);
+    let it = open(Policy { rules: Rules { sweep_batch: 64, ..base.rules.clone() }, ..base });
+    for round in 1..=8 {
+        let ids: Vec<_> = (round * LEASES..(round + 1) * LEASES).collect();
+        for n in &ids {
+            it.lease(*n, 30).await;
+        }
+        it.step(it.ledger.rules().lease_ms);
+        let asked = it.ledger.now().await.unwrap();
+        let mut calls = JoinSet::new();
+        for n in ids {
+            let ledger = Arc::clone(&it.ledger);
+            calls.spawn(async move {
+                let (p, id) = (project("p"), id(n));
+                (n, ledger.extend(Extend { project: &p, id, grant: 20, asked }).await.unwrap().reply)
+            });
+            if n % LEASES == LEASES / 8 {
+                let ledger = Arc::clone(&it.ledger);
+                calls.spawn(async move {
+                    ledger.sweep().await.unwrap();
+                    (0, Extension::Ended)
+                });
+            }
+        }
+        while let Some(answer) = calls.join_next().await {
+            if let (n, Extension::Reserved(lease)) = answer.unwrap() {
+                assert_eq!(it.reserve(n, 30).await.lease(), Some(lease), "{n}: granted, and taken away");
+                assert_eq!(it.settle(n, 20, 30).await, Settlement::Settled(20));
+            }
+        }
+        it.verify().await;
+    }
 }

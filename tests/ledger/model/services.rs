@@ -7,13 +7,16 @@ use std::sync::Arc;
 use artifactd::artifact::{ArtifactName, ProjectId, TrialId};
 use artifactd::ledger::{
     Adjust, Admission, At, AuditFilter, Channel, Clock, Context, Day, Extend, Extension, Lease, Ledger, LedgerTime,
-    Outcome, Override, Policy, Reply, ReservationId, Reserve, Settle, Settlement,
+    Link, LinkId, Outcome, Override, Policy, Reply, ReservationId, Reserve, Settle, Settlement,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
+use uuid::Uuid;
 
 use super::history::{History, Op, SLOTS, filter};
 use super::invariants::{self, Fate};
+use super::links::Links;
+use super::seen::Seen;
 use crate::support::{ManualClock, MemoryLedger, id};
 
 type Checked<T> = Result<T, TestCaseError>;
@@ -28,6 +31,8 @@ enum Sent {
     Reserve(Reserve),
     Extend(ProjectId, ReservationId, u64, LedgerTime),
     Settle(Settle),
+    Record(ProjectId, Link),
+    Revoke(ProjectId, LinkId),
 }
 
 /// A read, as its service knows it.
@@ -39,7 +44,7 @@ struct Read {
     settle: Option<Settle>,
 }
 
-pub(super) struct World {
+pub(super) struct World<'a> {
     policy: Policy,
     plain: bool,
     ledger: Arc<dyn Ledger>,
@@ -48,7 +53,9 @@ pub(super) struct World {
     reads: Vec<Read>,
     sent: Vec<Sent>,
     fates: BTreeMap<ReservationId, Fate>,
+    links: Links,
     next: u128,
+    seen: &'a Seen,
 }
 
 /// The same answer from both, at the same time.
@@ -59,12 +66,13 @@ fn same<T: PartialEq + Debug>(real: Reply<T>, model: Reply<T>) -> Checked<T> {
     Ok(reply)
 }
 
-impl World {
-    pub(super) fn new(history: &History, ledger: Arc<dyn Ledger>, clock: ManualClock) -> Self {
+impl<'a> World<'a> {
+    pub(super) fn new(history: &History, ledger: Arc<dyn Ledger>, clock: ManualClock, seen: &'a Seen) -> Self {
         let model = MemoryLedger::new(history.policy.clone(), clock.clone());
         let (policy, plain) = (history.policy.clone(), history.plain);
         let reads = vec![Read::default(); SLOTS];
-        Self { policy, plain, ledger, model, clock, reads, sent: Vec::new(), fates: BTreeMap::new(), next: 0 }
+        let (sent, fates, links) = (Vec::new(), BTreeMap::new(), Links::default());
+        Self { policy, plain, ledger, model, clock, reads, sent, fates, links, next: 0, seen }
     }
 
     fn now(&self) -> LedgerTime {
@@ -82,7 +90,7 @@ impl World {
 
     pub(super) async fn play(&mut self, op: &Op) -> Checked<()> {
         match op {
-            Op::Reserve { slot, size, lost } => self.reserve(*slot, *size, *lost).await?,
+            Op::Reserve { slot, size, link, lost } => self.reserve(*slot, *size, *link, *lost).await?,
             Op::Hand { slot, bytes } => self.hand(*slot, *bytes),
             Op::Extend { slot, more, delay, lost } => self.extend(*slot, *more, *delay, *lost).await?,
             Op::Settle { slot, outcome, lost } => self.settle(*slot, *outcome, *lost).await?,
@@ -93,6 +101,21 @@ impl World {
             }
             Op::Stray { size, actual, days_ago, age } => self.stray(*size, *actual, *days_ago, *age).await?,
             Op::Step { ms } => self.clock.step(*ms),
+            Op::Back { ms } => self.clock.set(self.now().0 - ms),
+            Op::Record { project, link, lasts } => {
+                let project = project_of(*project);
+                let link = self.links.make(&project, *link, self.now().plus(*lasts));
+                self.send(Sent::Record(project, link)).await?;
+            }
+            Op::Revoke { project, link } => {
+                self.send(Sent::Revoke(project_of(*project), LinkId(Uuid::from_u128(*link)))).await?;
+            }
+            Op::Links { project, after, limit } => {
+                let (p, after) = (project_of(*project), after.map(|n| LinkId(Uuid::from_u128(n))));
+                let (real, model) =
+                    (self.ledger.links(&p, after, *limit).await, self.model.links(&p, after, *limit).await);
+                self.links.check_listed(&p, self.now(), &same(real, model)?)?;
+            }
             Op::Sweep => drop(same(self.ledger.sweep().await, self.model.sweep().await)?),
             Op::Usage { project } => self.compare_usage(*project).await?,
             Op::Audit { project, days_ago, from, limit, filter: n } => {
@@ -129,29 +152,31 @@ impl World {
     fn check_invariants(&self) -> Checked<()> {
         let book = self.model.book.lock().unwrap();
         invariants::sums(&book)?;
+        self.seen.lines(&book);
         if self.plain {
-            invariants::fates(&book, &self.fates)?;
+            let retention = i64::from(self.policy.rules.retention_days);
+            invariants::fates(&book, &self.fates, self.day(retention))?;
         }
         Ok(())
     }
 
-    async fn reserve(&mut self, slot: usize, size: u64, lost: bool) -> Checked<()> {
+    async fn reserve(&mut self, slot: usize, size: u64, link: Option<u128>, lost: bool) -> Checked<()> {
         if self.reads[slot].settle.is_some() {
             self.reads[slot] = Read::default();
         }
         if self.reads[slot].call.is_none() {
             let n = self.next;
             let context = Context {
-                key_id: format!("k{}", slot % 2),
-                channel: Channel::ALL[slot % 3],
+                key_id: format!("k{}", slot / 2 % 2),
+                channel: if link.is_some() { Channel::Link } else { Channel::ALL[slot / 4 % 2] },
                 trial: trial(n % 2),
                 artifact: ArtifactName::parse("a").unwrap(),
                 request_id: format!("r{n}"),
-                link_id: None,
+                link_id: link.map(|n| LinkId(Uuid::from_u128(n))),
             };
             let id = self.fresh();
             let not_after = self.now().plus(self.policy.rules.admission_ms);
-            self.reads[slot].call = Some(Reserve { project: project_of(slot / 3), id, size, not_after, context });
+            self.reads[slot].call = Some(Reserve { project: project_of(slot % 2), id, size, not_after, context });
         }
         let call = self.reads[slot].call.clone().unwrap();
         let answer = self.send(Sent::Reserve(call)).await?;
@@ -235,7 +260,12 @@ impl World {
             Sent::Reserve(call) => {
                 let known = self.model.book.lock().unwrap().records().any(|(_, id, _)| id == call.id);
                 let reply = same(self.ledger.reserve(&call).await, self.model.reserve(&call).await)?;
+                self.seen.admission(&reply, known);
                 let Admission::Reserved(lease, _) = reply else { return Ok(None) };
+                if let (false, Some(link)) = (known, call.context.link_id) {
+                    self.links.check_live(&call.project, self.now(), link)?;
+                    self.seen.note("admitted by a link");
+                }
                 let fate = self.fates.entry(call.id).or_default();
                 fate.day.get_or_insert(lease.day);
                 if !known {
@@ -249,7 +279,10 @@ impl World {
                 let call = Extend { project: &project, id, grant, asked };
                 match same(self.ledger.extend(call).await, self.model.extend(call).await)? {
                     Extension::Reserved(lease) => Ok(Some(Ok(lease))),
-                    Extension::Ended => Ok(Some(Err(()))),
+                    Extension::Ended => {
+                        self.seen.note("extension of what has ended");
+                        Ok(Some(Err(())))
+                    }
                 }
             }
             Sent::Settle(call) => {
@@ -262,12 +295,26 @@ impl World {
                     .records()
                     .any(|(_, id, record)| id == call.id && record.state.until().is_none_or(|until| now <= until));
                 let reply = same(self.ledger.settle(&call).await, self.model.settle(&call).await)?;
+                self.seen.settlement(reply, call.day.is_some_and(|day| day < self.day(0)));
                 let fate = self.fates.entry(call.id).or_default();
                 if let Settlement::Settled(charged) = reply {
                     prop_assert_eq!(charged, call.actual.min(call.size), "I4: the settle that was accepted");
                     fate.forgotten |= !known && fate.day.is_some();
                     fate.settled = Some(charged);
                 }
+                Ok(None)
+            }
+            Sent::Record(project, link) => {
+                let now = self.now();
+                same(self.ledger.record_link(&project, &link).await, self.model.record_link(&project, &link).await)?;
+                self.links.recorded(&project, now, link.id);
+                Ok(None)
+            }
+            Sent::Revoke(project, id) => {
+                let known =
+                    same(self.ledger.revoke_link(&project, id).await, self.model.revoke_link(&project, id).await)?;
+                self.links.revoked(&project, self.now(), id, known)?;
+                self.seen.note(if known { "revoked a link" } else { "revoked nothing" });
                 Ok(None)
             }
         }
@@ -303,7 +350,7 @@ impl World {
     pub(super) async fn compare_books(&self) -> Checked<()> {
         for project in 0..2 {
             self.compare_usage(project).await?;
-            for days_ago in 0..2 {
+            for days_ago in -1..2 {
                 self.compare_sums(project, self.day(days_ago)).await?;
                 self.compare_audit(project, self.day(days_ago), &AuditFilter::default(), None, 1000).await?;
             }
@@ -323,6 +370,14 @@ impl World {
             }
         }
         prop_assert!(self.model.book.lock().unwrap().accounts().all(|(.., account)| account.reserved == 0), "I7");
+        for project in 0..2 {
+            // Also of days of which nobody asked any more.
+            for days_ago in -1..=i64::from(self.policy.rules.retention_days) + 1 {
+                let day = Some(self.day(days_ago));
+                let sums = self.ledger.verify(&project_of(project), day).await.unwrap().reply;
+                prop_assert_eq!((sums.reserved, sums.leases, sums.indexed), (0, 0, 0), "I7: {:?}", sums);
+            }
+        }
         self.compare_books().await
     }
 }

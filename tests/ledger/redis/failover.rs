@@ -7,7 +7,7 @@ use artifactd::ledger::redis::{Options, Redis};
 use artifactd::ledger::{Admission, Ledger, Settlement};
 
 use crate::redis::{Read, assert_balanced, open, options, until_answered};
-use crate::servers::redis::{ask, cluster_node, cluster_url, join, sentinel, server, wait};
+use crate::servers::redis::{Sentinels, begin_move, caught_up, cluster, cluster_url, master_of, ports};
 use crate::support::project;
 
 fn patient() -> Options {
@@ -16,26 +16,13 @@ fn patient() -> Options {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels_name_the_new_master() {
-    let mut master = server(&[]);
-    let old = master.address.port();
-    let replica = server(&["--replicaof", "127.0.0.1", &old.to_string()]);
-    let new = replica.address.port();
-    wait("a replica", || ask(new, &["INFO", "replication"]).contains("master_link_status:up"));
-    let sentinel = sentinel(old);
-    let watch = sentinel.address.port();
-    wait("a Sentinel that knows the replica", || {
-        ask(watch, &["SENTINEL", "REPLICAS", "main"]).contains(&new.to_string())
-    });
-    let ledger = open(&format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{watch}/main"), patient());
+    let mut sentinels = Sentinels::start();
+    let ledger = open(&sentinels.url(), patient());
     let now = ledger.now().await.unwrap();
     let (read, late) = (Read::new(), Read::new());
     assert!(matches!(read.reserve(&ledger).await.unwrap(), Admission::Reserved(..)));
-    let offset = |port| {
-        let info = ask(port, &["INFO", "replication"]);
-        info.lines().find_map(|line| line.trim().strip_prefix("master_repl_offset:").map(str::to_owned))
-    };
-    wait("replication", || offset(old) == offset(new));
-    master.kill();
+    caught_up(sentinels.master.address.port(), sentinels.replica.address.port());
+    sentinels.master.kill();
     assert!(late.reserve(&ledger).await.is_err());
     assert!(matches!(until_answered(|| late.reserve(&ledger)).await, Admission::Reserved(..)));
     for read in [read, late] {
@@ -47,19 +34,12 @@ async fn sentinels_name_the_new_master() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_fails_over_under_load_and_what_it_lost_is_charged_as_unreserved() {
-    let mut nodes: Vec<_> = (0..6).map(|_| cluster_node()).collect();
-    let ports: Vec<_> = nodes.iter().map(|node| node.address.port()).collect();
-    join(&ports, 1);
-    for port in &ports {
-        wait("replicas", || {
-            let info = ask(*port, &["INFO", "replication"]);
-            info.contains("master_link_status:up") || info.contains("state=online")
-        });
-    }
+    let mut nodes = cluster(1);
+    let ports = ports(&nodes);
     let ledger = open(&cluster_url(&ports), patient());
     under_load(&ledger, || {
-        let master = ports.iter().position(|port| serves(*port)).unwrap();
-        nodes[master].kill();
+        let master = master_of(&ports, "p");
+        nodes.iter_mut().find(|node| node.address.port() == master).unwrap().kill();
     })
     .await;
     let usage = until_answered(|| async { ledger.usage(&project("p")).await }).await.reply;
@@ -73,47 +53,39 @@ async fn a_cluster_fails_over_under_load_and_what_it_lost_is_charged_as_unreserv
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slot_moves_under_load_and_nothing_is_lost() {
-    let nodes: Vec<_> = (0..3).map(|_| cluster_node()).collect();
-    let ports: Vec<_> = nodes.iter().map(|node| node.address.port()).collect();
-    join(&ports, 0);
+    let nodes = cluster(0);
+    let ports = ports(&nodes);
     let ledger = open(&cluster_url(&ports), patient());
-    under_load(&ledger, || {
-        let from = *ports.iter().find(|port| serves(**port)).unwrap();
-        let to = *ports.iter().find(|port| **port != from).unwrap();
-        let slot = slot(from);
-        let id = |port| ask(port, &["CLUSTER", "MYID"]);
-        ask(to, &["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(from)]);
-        ask(from, &["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]);
-        wait("the slot to be empty", || {
-            let keys = ask(from, &["CLUSTER", "GETKEYSINSLOT", &slot, "100"]);
-            let keys: Vec<_> = keys.lines().filter(|key| !key.is_empty()).collect();
-            let to = to.to_string();
-            let mut move_keys = vec!["MIGRATE", "127.0.0.1", &to, "", "0", "5000", "KEYS"];
-            move_keys.extend(&keys);
-            keys.is_empty() || {
-                ask(from, &move_keys);
-                false
-            }
-        });
-        for port in [to, from] {
-            assert_eq!(ask(port, &["CLUSTER", "SETSLOT", &slot, "NODE", &id(to)]), "OK");
-        }
-        assert!(serves(to) && !serves(from));
-    })
-    .await;
+    under_load(&ledger, || begin_move(&ports, "p").finish()).await;
     let usage = ledger.usage(&project("p")).await.unwrap().reply;
     assert_eq!((usage.used, usage.reserved, usage.open), (400 * 7, 0, 0));
     assert_balanced(&ledger).await;
 }
 
-fn slot(port: u16) -> String {
-    ask(port, &["CLUSTER", "KEYSLOT", "{p}"])
-}
-
-/// Whether the node of that port is the master that has the keys of project `p`.
-fn serves(port: u16) -> bool {
-    ask(port, &["INFO", "replication"]).contains("role:master")
-        && !["0", ""].contains(&&*ask(port, &["CLUSTER", "COUNTKEYSINSLOT", &slot(port)]))
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_lies_on_two_nodes_is_not_touched() {
+    let nodes = cluster(0);
+    let ports = ports(&nodes);
+    let ledger = open(&cluster_url(&ports), patient());
+    let now = ledger.now().await.unwrap();
+    let (before, open_read, between) = (Read::new(), Read::new(), Read::new());
+    for read in [before, open_read] {
+        assert!(matches!(read.reserve(&ledger).await.unwrap(), Admission::Reserved(..)));
+    }
+    assert_eq!(before.settle(&ledger, now).await.unwrap(), Settlement::Settled(7));
+    let moving = begin_move(&ports, "p");
+    // A new id is on neither node, an old one on the one; the account on the one. Either half would lie.
+    assert!(between.reserve(&ledger).await.is_err());
+    assert!(between.settle(&ledger, now).await.is_err());
+    assert!(open_read.settle(&ledger, now).await.is_err());
+    assert!(ledger.usage(&project("p")).await.is_err());
+    moving.finish();
+    assert!(matches!(until_answered(|| between.reserve(&ledger)).await, Admission::Reserved(..)));
+    for read in [open_read, between] {
+        assert_eq!(read.settle(&ledger, now).await.unwrap(), Settlement::Settled(7));
+    }
+    assert_eq!(ledger.usage(&project("p")).await.unwrap().reply.used, 21);
+    assert_balanced(&ledger).await;
 }
 
 /// Four callers with a hundred reads each, every call repeated until it is answered; `fault` happens

@@ -8,7 +8,7 @@ use artifactd::ledger::{Admission, Ledger, Settlement};
 use tokio::time::Instant;
 
 use crate::redis::{Read, assert_balanced, open, options, until_answered};
-use crate::servers::redis::{ask, server, server_at, url, wait};
+use crate::servers::redis::{ask, server, server_at, url, wait, write_before_answering};
 use crate::support::project;
 
 fn hasty() -> Options {
@@ -118,6 +118,7 @@ async fn a_read_only_server_is_left_until_it_takes_writes_again() {
 async fn a_killed_server_comes_back_with_every_call_that_it_answered() {
     let mut own = server(&[]);
     let port = own.address.port();
+    write_before_answering(port);
     let ledger = open(&url(port), hasty());
     let mut calls = tokio::task::JoinSet::new();
     let (answered, mut told) = tokio::sync::mpsc::unbounded_channel();

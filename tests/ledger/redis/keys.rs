@@ -9,7 +9,7 @@ use artifactd::ledger::{
 
 use crate::redis::{on_shared_server, options};
 use crate::servers::redis::{ask, server, shared_cluster, url};
-use crate::support::{self, ManualClock, NOON, id, policy, project};
+use crate::support::{self, DAY, ManualClock, NOON, id, policy, project};
 use artifactd::ledger::redis::Redis;
 
 /// The keys of a server and how long each lives, ms.
@@ -100,6 +100,55 @@ async fn every_key_ends_and_lies_in_the_slot_of_its_project() {
 }
 
 #[tokio::test]
+async fn nothing_ends_before_its_time() {
+    let own = server(&[]);
+    let port = own.address.port();
+    let base = policy(100);
+    let policy = Policy { rules: Rules { max_entries: 1, ..base.rules.clone() }, ..base };
+    let ledger = Redis::open_with_clock(&url(port), policy, options(), ManualClock::at(NOON)).unwrap();
+    let begun = std::time::Instant::now();
+    let (p, rules) = (project("p"), ledger.rules().clone());
+    for n in 1..=4 {
+        ledger.reserve(&support::reserve(n, 20, NOON + rules.admission_ms)).await.unwrap();
+    }
+    ledger.reserve(&support::reserve(5, 50, NOON + rules.admission_ms)).await.unwrap();
+    for n in 1..=3 {
+        ledger.settle(&support::settle(n, 5, 20, NOON)).await.unwrap();
+    }
+    let day = ledger.usage(&p).await.unwrap().reply.day;
+    let (by, reason) = ("op".to_owned(), String::new());
+    let adjust =
+        Adjust { project: p.clone(), id: "a".to_owned(), day, bytes: 5, by: by.clone(), reason: reason.clone() };
+    ledger.adjust(&adjust).await.unwrap();
+    let until = Some(LedgerTime(NOON + 3_600_000));
+    let set = Override { allowance: Allowance::Unlimited, until, by, reason };
+    ledger.set_allowance(&p, Some(&set)).await.unwrap();
+
+    // An open lease ends by its settle or by the sweep, and by nothing else: it stays as long as its day.
+    let kept = u64::from(rules.retention_days) * DAY;
+    let least = [
+        (format!("id:{}", id(1)), rules.tombstone_ms),
+        (format!("id:{}", id(4)), kept),
+        (format!("id:{}", id(5)), rules.admission_ms),
+        (format!("{day}:account"), kept),
+        (format!("{day}:due"), kept),
+        (format!("{day}:lines"), kept),
+        (format!("{day}:rolled"), kept),
+        (":days".to_owned(), kept),
+        ("adjustment:a".to_owned(), kept),
+        (":allowance".to_owned(), 3_600_000),
+        (":projects".to_owned(), kept),
+    ];
+    let keys = keys(port);
+    for (name, least) in &least {
+        let (_, lives) = keys.iter().find(|(key, _)| key.ends_with(name)).expect(name);
+        let lived = u64::try_from(begun.elapsed().as_millis()).unwrap();
+        assert!(u64::try_from(*lives).unwrap() + lived >= *least, "{name} ends in {lives} ms");
+    }
+    assert_eq!(keys.len(), least.len() + 2, "every kind of key is in the table: {keys:?}");
+}
+
+#[tokio::test]
 async fn a_long_read_keeps_the_books_of_its_day() {
     let own = server(&[]);
     let port = own.address.port();
@@ -114,6 +163,26 @@ async fn a_long_read_keeps_the_books_of_its_day() {
     let short: Vec<_> =
         keys(port).into_iter().filter(|(key, lives)| *lives <= 100_000 && !key.ends_with("projects")).collect();
     assert_eq!(short, []);
+}
+
+#[tokio::test]
+async fn a_project_of_yesterday_stays_on_the_sweepers_list() {
+    let (own, clock) = (server(&[]), ManualClock::at(NOON));
+    let options = options();
+    let open =
+        || Redis::open_with_clock(&url(own.address.port()), policy(100), options.clone(), clock.clone()).unwrap();
+    let (reader, sweeper) = (open(), open());
+    let (midnight, lease_ms) = (NOON + DAY / 2, reader.rules().lease_ms);
+    clock.set(midnight - 1000);
+    reader.reserve(&support::reserve(1, 10, u64::MAX)).await.unwrap();
+    reader.settle(&support::settle(1, 10, 10, midnight - 1000)).await.unwrap();
+    clock.set(midnight + lease_ms);
+    assert_eq!(sweeper.sweep().await.unwrap().reply, 0);
+    // The clock is set back, and who reads still takes the project for listed.
+    clock.set(midnight - 500);
+    reader.reserve(&support::reserve(2, 10, u64::MAX)).await.unwrap();
+    clock.set(midnight + 3 * lease_ms);
+    assert_eq!(sweeper.sweep().await.unwrap().reply, 1);
 }
 
 #[tokio::test]

@@ -2,20 +2,17 @@
 --   KEYS 1 the days that have open leases
 --   ARGV 1-6 today.lua; 7, 8 the day and id of the first; 9, 10 of the second; ...
 --   {now, 'expired', how many}
-local accounts, count = {}, 0
+local count = 0
 for n = 7, LAST_ARGUMENT, 2 do
   local day, id = ARGV[n], ARGV[n + 1]
   local record = known(base .. 'id:' .. id)
   -- Extended or ended since it was looked at: not due any more.
   if not record or record.state ~= 'R' or record.moment <= now then
-    accounts[day] = accounts[day] or account(day)
-    expire(accounts[day], id)
+    expire(account(day), id)
     if record and record.state == 'R' then
       count = count + 1
     end
   end
 end
-for _, of in pairs(accounts) do
-  save(of)
-end
+save()
 return {now, 'expired', count}

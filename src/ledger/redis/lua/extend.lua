@@ -10,7 +10,7 @@ end
 local day = record.day
 local grant = math.max(record.amount, math.min(tonumber(ARGV[8]), record.size))
 local deadline = math.max(record.moment, math.min(now, tonumber(ARGV[9])) + LEASE_MS)
-put(KEYS[1], 'R', day, record.size, grant, deadline, record.rest, KEEP_MS)
+put(KEYS[1], 'R', day, record.size, whole(grant), whole(deadline), record.rest, KEEP_MS)
 redis.call('ZADD', base .. day .. ':due', whole(deadline), ARGV[7])
 -- The books of the day live as long as its leases do, should a read take weeks.
 if redis.call('PTTL', base .. day .. ':account') < KEEP_MS / 2 then

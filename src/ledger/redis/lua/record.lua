@@ -4,34 +4,36 @@
 --   E  expired: amount = charged, moment = the last ms it is known
 --   X  refused: amount = bound,   moment = the last ms it is known,
 --      rest = `reason used reserved resets_at retry_at`
--- Amounts and times are decimal strings. A Lua number becomes one by %d alone: tostring() and ..
--- would round it to 14 digits. Numbers that never change come as strings too: redis.call() is slow
--- to turn numbers into text.
+-- Amounts and times are decimal strings, and stay strings where nothing is reckoned with them: to turn
+-- a number into text costs more than most commands. A Lua number becomes one by %d alone: tostring()
+-- and .. would round it to 14 digits. Arithmetic takes such strings, comparisons do not.
 local MAX = 9007199254740991
 
 local function whole(number)
   return string.format('%d', number)
 end
 
-local function known(key)
-  local text = redis.call('GET', key)
-  if not text then
+-- The record in a text, size and amount as strings; nil if its time is over.
+local function understood(text)
+  local state, day, size, amount, moment, rest = string.match(text, '^(%a) (%S+) (%d+) (%d+) (%d+) (.*)$')
+  moment = moment + 0
+  if state ~= 'R' and now > moment then
     return nil
   end
-  local state, day, size, amount, moment, rest = string.match(text, '^(%a) (%S+) (%d+) (%d+) (%d+) ?(.*)$')
-  local record = {
-    state = state, day = day, size = tonumber(size), amount = tonumber(amount), moment = tonumber(moment), rest = rest,
-  }
-  if state ~= 'R' and now > record.moment then
-    return nil
-  end
-  return record
+  return {state = state, day = day, size = size, amount = amount, moment = moment, rest = rest}
 end
 
+local function known(key)
+  local text = redis.call('GET', key)
+  return text and understood(text)
+end
+
+-- All of it strings.
 local function put(key, state, day, size, amount, moment, rest, lives_ms)
-  redis.call('SET', key, string.format('%s %s %d %d %d ', state, day, size, amount, moment) .. rest, 'PX', lives_ms)
+  local text = state .. ' ' .. day .. ' ' .. size .. ' ' .. amount .. ' ' .. moment .. ' ' .. rest
+  redis.call('SET', key, text, 'PX', lives_ms)
 end
 
 local function put_mark(key, state, day, size, charged)
-  put(key, state, day, size, charged, now + TOMBSTONE_MS, '', MARK_LIVES_MS)
+  put(key, state, day, size, charged, whole(now + TOMBSTONE_MS), '', MARK_LIVES_MS)
 end

@@ -1,45 +1,57 @@
--- Ends a reservation: charges what was handed out, at most the reserved size.
---   KEYS 1 the id's record
---   ARGV 1-6 today.lua; 7 id; 8 actual; 9 size; 10 day of the admission or ''; 11 last deadline known;
---        12 outcome; 13 context
---   {now, 'settled', charged}
---   {now, 'settled', charged, 'unreserved'}    charged for the first time, beyond any reservation
---   {now, 'late'}    unknown, and too old to be believed: nothing changed
-local id, actual, outcome, context = ARGV[7], tonumber(ARGV[8]), ARGV[12], ARGV[13]
-
-local function settled(day, size, charged, unreserved)
-  put_mark(KEYS[1], 'S', day, size, charged)
-  return {now, 'settled', charged, unreserved}
+-- Ends reservations, one call after the other: charges what was handed out, at most the reserved size.
+--   KEYS 1 what all keys of the project begin with
+--   ARGV 1-6 today.lua; then for each call seven: id; actual; size; day of the admission or ''; last
+--        deadline known; outcome; context
+--   {now, 'done', answer of the first, answer of the second, ...}   each a text:
+--      settled charged
+--      settled charged unreserved    charged for the first time, beyond any reservation
+--      late              unknown, and too old to be believed: nothing changed
+--      failed why        this call could not be executed
+-- The smaller of two strings.
+local function least(one, other)
+  return tonumber(one) > tonumber(other) and other or one
 end
 
-local record = known(KEYS[1])
-if record and record.state == 'S' then
-  return {now, 'settled', record.amount}
+local function settled(key, day, size, charged, unreserved)
+  put_mark(key, 'S', day, size, charged)
+  return 'settled ' .. charged .. (unreserved and ' unreserved' or '')
 end
-if record and record.state ~= 'X' then
-  actual = math.min(actual, record.size)
-  local of, unreserved = account(record.day), nil
-  if record.state == 'R' then
-    give_back(of, id, record.size)
-    post(of, actual, record.size, outcome, id, record.rest)
-  else
-    local difference = actual - record.amount
-    unreserved = difference > 0 and 'unreserved' or nil
-    post(of, difference, record.size, unreserved or 'corrected', id, context, true)
+
+local function settle(id, actual, size, day, deadline, outcome, context)
+  local key = base .. 'id:' .. id
+  local record = known(key)
+  if record and record.state == 'S' then
+    return 'settled ' .. record.amount
   end
-  save(of)
-  return settled(record.day, record.size, actual, unreserved)
+  if record and record.state ~= 'X' then
+    actual = least(actual, record.size)
+    local of, unreserved = account(record.day), false
+    if record.state == 'R' then
+      give_back(of, id, record.size)
+      post(of, actual, record.size, outcome, id, record.rest)
+    else
+      local difference = actual - record.amount
+      unreserved = difference > 0
+      post(of, difference, record.size, unreserved and 'unreserved' or 'corrected', id, context, true)
+    end
+    return settled(key, record.day, record.size, actual, unreserved)
+  end
+  actual = least(actual, size)
+  if tonumber(actual) == 0 then
+    return settled(key, today, size, '0')
+  end
+  if day == '' or now > deadline + UNRESERVED_MS or day < first_kept or day > tomorrow then
+    return 'late'
+  end
+  post(account(day), actual, size, 'unreserved', id, context)
+  return settled(key, day, size, actual, true)
 end
 
-local size, day = tonumber(ARGV[9]), ARGV[10]
-actual = math.min(actual, size)
-if actual == 0 then
-  return settled(today, size, 0)
+local reply = {now, 'done'}
+for n = 7, LAST_ARGUMENT, 7 do
+  local sound, answer = pcall(
+    settle, ARGV[n], ARGV[n + 1], ARGV[n + 2], ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6])
+  reply[#reply + 1] = sound and answer or failed(answer)
 end
-if day == '' or now > tonumber(ARGV[11]) + UNRESERVED_MS or day < first_kept or day > tomorrow then
-  return {now, 'late'}
-end
-local of = account(day)
-post(of, actual, size, 'unreserved', id, context)
-save(of)
-return settled(day, size, actual, 'unreserved')
+save()
+return reply
