@@ -225,8 +225,9 @@ mod tests {
         let read = |text: &str| toml::from_str::<Settings>(text).map(|s| (s.credit.bytes(), s.daily));
         assert_eq!(read("credit='1 KiB'\ndaily='unlimited'"), Ok((1024, Allowance::Unlimited)));
         assert_eq!(read("credit=5\ndaily=0"), Ok((5, Allowance::Bytes(0))));
+        assert_eq!(read("credit=5.0\ndaily=1e3"), Ok((5, Allowance::Bytes(1000))));
         assert_eq!(read("credit=5\ndaily='2 MB'"), Ok((5, Allowance::Bytes(2_000_000))));
-        for bad in ["credit=-1\ndaily=0", "credit='unlimited'\ndaily=0", "credit=1\ndaily=''", "credit=1.0\ndaily=0"] {
+        for bad in ["credit=-1\ndaily=0", "credit='unlimited'\ndaily=0", "credit=1\ndaily=''", "credit=1.5\ndaily=0"] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }

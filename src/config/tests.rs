@@ -219,7 +219,7 @@ fn what_is_wrong_is_named() {
 fn everything_that_is_wrong_is_said_at_once() {
     let error = load("[quota]\ndaily_bytes = 0.5\n[limits]\nstreams = 0\n", &[("ARTIFACTD_X", "1")]);
     let error = error.expect_err("wrong").to_string();
-    assert_eq!(error.lines().count(), 5, "{error}");
+    assert_eq!(error.lines().count(), 4, "{error}");
 }
 
 #[test]

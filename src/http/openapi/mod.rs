@@ -96,6 +96,7 @@ fn document(operations: &[Operation]) -> Value {
         "components": {
             "schemas": schemas,
             "headers": parameters::answer_headers(),
+            "examples": problems::examples(),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A key: epk_ and 64 hex digits."}},
         },
     })

@@ -148,8 +148,8 @@ fn response(status: u16, kinds: &[Kind], bodiless: bool) -> Value {
         return response;
     }
     let codes: Vec<_> = kinds.iter().map(Kind::code).collect();
-    let examples: Map<_, _> =
-        kinds.iter().map(|kind| (kind.code().to_owned(), json!({"value": example(kind)}))).collect();
+    let shared = |kind: &Kind| json!({"$ref": format!("#/components/examples/{}", kind.code())});
+    let examples: Map<_, _> = kinds.iter().map(|kind| (kind.code().to_owned(), shared(kind))).collect();
     response["content"] = json!({"application/problem+json": {
         "schema": {
             "allOf": [
@@ -162,8 +162,14 @@ fn response(status: u16, kinds: &[Kind], bodiless: bool) -> Value {
     response
 }
 
-fn example(kind: &Kind) -> Value {
-    problem::body(&Error::new(kind.clone(), meaning(kind)), "019ad0f2-8c4e-7000-8000-000000000002")
+/// An example of each, by code, made by what makes the real ones.
+pub(super) fn examples() -> Value {
+    let example = |kind: Kind| {
+        let (code, meaning) = (kind.code(), meaning(&kind));
+        let value = problem::body(&Error::new(kind, meaning), "019ad0f2-8c4e-7000-8000-000000000002");
+        (code.to_owned(), json!({"value": value}))
+    };
+    Value::Object(kinds().into_iter().map(example).collect())
 }
 
 /// The schema of every problem (RFC 9457, with this API's members).

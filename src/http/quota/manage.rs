@@ -78,6 +78,9 @@ pub(super) fn routes() -> Routes {
     Routes::new().add(shown, show).add(put, set).add(deleted, clear).add(posted, adjust)
 }
 
+/// One line with something in it.
+const REASON: &str = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$";
+
 /// Another allowance than the default.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +93,7 @@ struct AllowanceBody {
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     until: Option<Timestamp>,
     /// Why: 1 to 500 bytes without control characters.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = REASON))]
     reason: String,
 }
 
@@ -119,7 +122,7 @@ struct AdjustmentBody {
     #[serde(deserialize_with = "number::deserialize")]
     bytes: i64,
     /// Why: 1 to 500 bytes without control characters.
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), regex(pattern = REASON))]
     reason: String,
 }
 
