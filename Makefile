@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 # What the tests run besides this crate, installed below target/.
-VENVS := target/venv target/venv-el target/venv-mcp1 target/venv-mcp1-10 target/venv-mcp1-9
+VENVS := target/venv target/venv-el target/venv-images target/venv-mcp1 target/venv-mcp1-10 target/venv-mcp1-9
 TOOLS := $(VENVS:=/.installed) target/npm/.installed
 
 .PHONY: help
@@ -56,11 +56,28 @@ soak: tools ## Faults under load and random histories, again and again: SOAK_SEC
 	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test faults -- --nocapture --test-threads=1
 
 .PHONY: bench
-bench: target/venv/.installed ## Throughput of whole downloads (beside nginx), latency of windows, on this machine
+bench: target/venv/.installed target/venv-images/.installed ## Downloads beside nginx, windows, images beside decoders, calls beside rmcp
 	tests/debian-packages.sh bench
 	cargo build --locked --release
 	target/venv/bin/python benches/downloads.py target/release/artifactd
 	target/venv/bin/python benches/reads.py target/release/artifactd
+	target/venv-images/bin/python benches/images.py
+	cargo build --locked --release --manifest-path benches/peers/Cargo.toml --target-dir target/peers
+	target/venv/bin/python benches/mcp.py target/release/artifactd target/peers/release/artifactd-peers
+
+# Seconds for each target, and which.
+FUZZ_SECONDS := 600
+FUZZ_TARGETS := gif jpeg png webp mcp
+
+.PHONY: fuzz
+fuzz: ## Look for inputs that break a promise (FUZZ_SECONDS=600 for each of FUZZ_TARGETS)
+	cargo fuzz build -s none
+	for target in $(FUZZ_TARGETS); do \
+		mkdir -p fuzz/corpus/$$target fuzz/seeds/$$target; \
+		dictionary=$$(ls fuzz/seeds/$$target.dict 2> /dev/null || true); \
+		cargo fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -timeout=10 $${dictionary:+-dict=$$dictionary}; \
+	done
 
 bench: bench-ledger
 
@@ -77,6 +94,7 @@ debian:
 
 target/venv/.installed: tests/requirements.txt
 target/venv-el/.installed: tests/requirements-el.txt
+target/venv-images/.installed: tests/requirements-images.txt
 target/venv-mcp1/.installed: tests/requirements-mcp1.txt
 target/venv-mcp1-10/.installed: tests/requirements-mcp1-10.txt
 target/venv-mcp1-9/.installed: tests/requirements-mcp1-9.txt

@@ -192,7 +192,8 @@ pub(crate) fn refuse(error: StoreError) -> Error {
         StoreError::Encoded(encoding) => Error::new(
             Kind::ArtifactEncoded,
             format!(
-                "The artifact is stored under Content-Encoding {encoding:?}, which cannot be served byte for byte."
+                "The artifact is stored under Content-Encoding {encoding:?} and cannot be served byte for byte; ask \
+                     the storage's owner to store it without one."
             ),
         ),
         StoreError::Unavailable(source) => {

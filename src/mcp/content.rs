@@ -74,17 +74,18 @@ fn frame(found: &Found, encoding: Encoding, window: &Window, nonce: &str) -> Str
     };
     let mut frame = format!("{position} encoding={} {}\n{UNTRUSTED}\n", encoding.as_str(), identity(found));
     if *escaped > 0 {
-        let _ = writeln!(
-            frame,
-            "{escaped} control or invisible characters are shown as escapes like \\x1b or \\u{{200b}}."
-        );
+        let noun = if *escaped == 1 { "character is" } else { "characters are" };
+        let _ = writeln!(frame, "{escaped} control or invisible {noun} shown as escapes such as \\x1b or \\u{{200b}}.");
     }
     if *invalid > 0 {
-        let _ = writeln!(
-            frame,
-            "{invalid} bytes or units are not valid {} (another encoding, or damage): shown as \u{fffd}.",
-            encoding.as_str()
-        );
+        let noun = match (encoding, invalid) {
+            (Encoding::Utf8, 1) => "byte is",
+            (Encoding::Utf8, _) => "bytes are",
+            (_, 1) => "code unit is",
+            _ => "code units are",
+        };
+        let name = encoding.as_str();
+        let _ = writeln!(frame, "{invalid} {noun} not valid {name} (another encoding, or damage): shown as \u{fffd}.");
     }
     let _ = write!(frame, "<<<content {nonce}>>>\n{text}\n<<<end of content {nonce}>>>\n{position} ({more})");
     frame
@@ -99,7 +100,7 @@ pub(super) fn image(found: &Found, sound: &Sound, bytes: &[u8]) -> Vec<Value> {
     vec![image, text_block(&caption)]
 }
 
-/// What is said of a file that is not shown: what it is, why, and how to get it.
+/// What is said of a file that is not shown: `why`, what it is, and how to get it.
 pub(super) fn metadata(found: &Found, what: &str, why: &str, base_url: &str, link: Option<&Minted>) -> String {
     let trial = found.trial();
     let id = percent_encoding::utf8_percent_encode(&found.name().artifact_id(), PATH_SEGMENT).to_string();
@@ -107,7 +108,7 @@ pub(super) fn metadata(found: &Found, what: &str, why: &str, base_url: &str, lin
         format!("\n- GET {url}   (a link that needs no key and ends at {expires_at})")
     });
     format!(
-        "Not shown: {why}.\nmedia_type={what} {}\n{UNTRUSTED}\n\
+        "{why}\nmedia_type={what} {}\n{UNTRUSTED}\n\
          To download it:\n\
          - el trail artifact download {trial} DIR   (the whole trial)\n\
          - GET {base_url}/v1/trials/{trial}/artifacts/{id}/content   (with Authorization: Bearer KEY){link}",

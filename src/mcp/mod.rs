@@ -7,6 +7,7 @@
 mod calls;
 mod content;
 mod gate;
+mod json;
 mod protocol;
 mod tools;
 
@@ -224,7 +225,8 @@ impl Front {
             Ok(Err(_)) => Err(http_fault(&Error::new(Kind::InvalidRequest, "The body could not be read."), id)),
             Err(_) => {
                 let fault = http_fault(&Error::new(Kind::InvalidRequest, "The body took too long to arrive."), id);
-                Err(fault.with_status(StatusCode::REQUEST_TIMEOUT))
+                let status = StatusCode::REQUEST_TIMEOUT;
+                Err(Fault { code: status.as_u16().into(), ..fault.with_status(status) })
             }
         }
     }

@@ -12,6 +12,8 @@ use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::json::{self, Invalid};
+
 /// The revisions of the legacy era, oldest first.
 pub(super) const LEGACY_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The revision of the modern era.
@@ -151,8 +153,11 @@ impl Fault {
 /// # Errors
 /// The [`Fault`] to answer.
 pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Message, Fault> {
-    let value = serde_json::from_slice(body).map_err(|_| {
-        Fault::new(PARSE_ERROR, "The body is not valid JSON (RFC 8259), or is nested deeper than 127 levels.")
+    let value = json::parse(body).map_err(|invalid| match invalid {
+        Invalid::Syntax => {
+            Fault::new(PARSE_ERROR, "The body is not valid JSON (RFC 8259), or is nested deeper than 127 levels.")
+        }
+        Invalid::Repeated => Fault::new(INVALID_REQUEST, "An object in the body has two values of one name."),
     })?;
     let mut message = match value {
         Value::Object(message) => message,
@@ -164,7 +169,7 @@ pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Message, Fault> {
     }
     let id = message.remove("id");
     if !id.as_ref().is_none_or(can_be_repeated) {
-        let rule = format!("id must be a string of at most {MAX_ID_BYTES} bytes, or a number of at most 2^53.");
+        let rule = format!("id must be a string of at most {MAX_ID_BYTES} bytes, or a whole number of at most 2^53.");
         return Err(Fault::new(INVALID_REQUEST, rule));
     }
     let Some(Value::String(method)) = message.remove("method") else {
@@ -186,13 +191,14 @@ pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Message, Fault> {
     Ok(Message::Request(Request { id, era, method }))
 }
 
-/// Whether an answer can name the request by this id exactly as it was sent: it is a string of
-/// bounded length, or a number that every JSON parser reads the same (RFC 8259 §6).
+/// Whether an answer can name the request by this id just as it was sent: it is a string of bounded
+/// length, or a whole number that every JSON parser reads the same (RFC 8259 §6). Fractions are no ids
+/// in MCP, and parsers differ in their last digit.
 fn can_be_repeated(id: &Value) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match id {
         Value::String(id) => id.len() <= MAX_ID_BYTES,
-        Value::Number(id) => id.as_f64().is_some_and(|id| id.abs() <= EXACT),
+        Value::Number(id) => id.as_f64().is_some_and(|id| id.fract() == 0.0 && id.abs() <= EXACT),
         _ => false,
     }
 }

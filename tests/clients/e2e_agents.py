@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from conftest import ROOT
+from conftest import NODE, ROOT
 from fake_models import FakeMessages, FakeResponses
 
 AGENTS = ROOT / "target/npm-agents/node_modules/.bin"
@@ -47,8 +47,10 @@ def call_directly(demo, tool, arguments):
 
 
 def comparable(text):
-    """A text without its nonce, and without the etag's weakness: a young file's becomes strong."""
+    """A text without what is new in each answer: nonce, link, and the etag's weakness (a young file's becomes
+    strong)."""
     text = re.sub(r"<<<(content|end of content) [0-9a-f]{32}>>>", r"<<<\1 NONCE>>>", text)
+    text = re.sub(r"(/v1/download/)[\w.-]{100,}(/\S+ .* ends at )[\dT:Z-]+", r"\1TOKEN\2TIME", text)
     return text.replace('etag=W/"', 'etag="')
 
 
@@ -201,6 +203,31 @@ def test_codex_says_what_is_wrong_with_a_key(demo, tmp_path):
     assert READ not in json.dumps(model.tools)
     # What Codex shows of the answer is its challenge.
     assert 'Bearer realm=\\"artifactd\\", error=\\"invalid_token\\"' in result.stderr, result.stderr
+
+
+# Gemini CLI and opencode: they connect; what they hand to a model is not looked at
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "settings", "good", "bad"),
+    [
+        ("gemini", ".gemini/settings.json", {"mcpServers": {"envloop": {
+            "httpUrl": "URL", "headers": {"Authorization": "Bearer $ENVLOOP_API_KEY"}}}}, "Connected", "Disconnected"),
+        ("opencode", "opencode.json", {"mcp": {"envloop": {"type": "remote", "url": "URL", "enabled": True,
+            "oauth": False, "headers": {"Authorization": "Bearer {env:ENVLOOP_API_KEY}"}}}}, "connected", "failed"),
+    ],
+)  # fmt: skip
+def test_it_connects(demo, tmp_path, agent, file, settings, good, bad):
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(settings).replace("URL", demo.url + "/v1/mcp"))
+    for key, says in ((demo.keys["read_only"], good), (WRONG_KEY, bad)):
+        variables = {"PATH": f"{NODE.parent}:{os.environ['PATH']}", "GEMINI_API_KEY": "none", "NO_COLOR": "1"}
+        variables |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "ENVLOOP_API_KEY": key}
+        result = run([AGENTS / agent, "mcp", "list"], tmp_path, **variables)
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout + result.stderr)
+        line = next(line for line in plain.splitlines() if "envloop" in line)
+        assert re.search(rf"\b{says}\b", line), result
 
 
 # fastmcp's command line

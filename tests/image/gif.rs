@@ -202,7 +202,7 @@ fn after_a_whole_frame_the_file_may_end_in_any_way() {
         "unknown block 0x00 at byte 25",
     );
     refused("a cut extension before a frame", &[&head[..], b"\x21\xFE\x09short"].concat(), "truncated");
-    refused("nothing", &head, "truncated at byte 25");
+    refused("nothing", &head, "truncated: the image breaks off at byte 25");
 }
 
 #[test]

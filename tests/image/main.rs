@@ -12,5 +12,7 @@ mod apng;
 mod fixtures;
 mod gif;
 mod jpeg;
+mod memory;
+mod pillow;
 mod png;
 mod png_changed;

@@ -146,7 +146,7 @@ fn chunks() {
     let mut bad = chunk(b"tEXt", b"a\0b");
     bad[..4].copy_from_slice(&0x7FFF_FFFFu32.to_be_bytes());
     let bytes = before(small(), 1, &[bad]);
-    refused("longer than the file", &bytes, &format!("truncated at byte {}", bytes.len()));
+    refused("longer than the file", &bytes, &format!("truncated: the image breaks off at byte {}", bytes.len()));
 }
 
 #[test]

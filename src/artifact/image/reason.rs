@@ -52,7 +52,7 @@ impl Reason {
         Self::Truncated { at: at as u64 }
     }
 
-    /// The reason's short name, for metrics and tests.
+    /// The reason's short name, which programs may go by.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -64,22 +64,26 @@ impl Reason {
             Self::Unsupported { .. } => "unsupported",
         }
     }
+
+    /// What is behind it, in plain words, as a phrase.
+    #[must_use]
+    pub fn explanation(&self) -> String {
+        match self {
+            Self::TooLarge { bytes } => {
+                let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
+                format!("{}.{} MiB, and images of up to 3 MiB are shown", tenths / 10, tenths % 10)
+            }
+            Self::TooManyPixels { width, height } => format!("{width} × {height} px, and up to 8000 a side are shown"),
+            Self::Truncated { at } => format!("the image breaks off at byte {at}"),
+            Self::Corrupt { what, at } => format!("{what} at byte {at}"),
+            Self::TooCostly { what } => what.clone(),
+            Self::Unsupported { what } => (*what).to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge { bytes } => {
-                let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
-                write!(f, "too_large: {}.{} MiB, larger than 3 MiB", tenths / 10, tenths % 10)
-            }
-            Self::TooManyPixels { width, height } => {
-                write!(f, "too_many_pixels: {width} × {height} px, a side exceeds 8000")
-            }
-            Self::Truncated { at } => write!(f, "truncated at byte {at}"),
-            Self::Corrupt { what, at } => write!(f, "corrupt: {what} at byte {at}"),
-            Self::TooCostly { what } => write!(f, "too_costly: {what}"),
-            Self::Unsupported { what } => write!(f, "unsupported: {what} is not shown"),
-        }
+        write!(f, "{}: {}", self.name(), self.explanation())
     }
 }

@@ -72,7 +72,7 @@ fn an_id_comes_back_as_it_was_sent() {
     for id in [
         json!(0),
         json!(-1),
-        json!(1.5),
+        json!(100.0),
         json!(exact),
         json!(-exact),
         json!(""),
@@ -85,7 +85,15 @@ fn an_id_comes_back_as_it_was_sent() {
         let answer = Reply::once(Map::new()).into_json(&request, &json!({}));
         assert_eq!(answer.to_string(), json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
     }
-    for id in [json!(null), json!(true), json!([1]), json!({}), json!(exact + 2), json!("x".repeat(MAX_ID_BYTES + 1))] {
+    for id in [
+        json!(null),
+        json!(true),
+        json!([1]),
+        json!({}),
+        json!(1.5),
+        json!(exact + 2),
+        json!("x".repeat(MAX_ID_BYTES + 1)),
+    ] {
         assert_eq!(fault(&[], &json!({"jsonrpc": "2.0", "id": id, "method": "ping"})), (400, INVALID_REQUEST), "{id}");
     }
     for (id, code) in [("12345678901234567890123", INVALID_REQUEST), ("1e999", PARSE_ERROR), ("01", PARSE_ERROR)] {

@@ -19,6 +19,24 @@ pub(super) fn check(name: &str, got: &str) {
     assert!(got == want, "{name} is not as kept (UPDATE_GOLDEN=1 keeps the new one); it is now\n{got}");
 }
 
+/// The text, with TIME and SECONDS in place of times of day and of how long it is until then, for nobody
+/// knows when the tests run.
+pub(super) fn without_times(text: &str) -> String {
+    let is_time = |word: &str| word.trim_end_matches(')').parse::<jiff::Timestamp>().is_ok();
+    let mut shown = String::with_capacity(text.len());
+    for word in text.split_inclusive([' ', '\n', '=']) {
+        let bare = word.trim_end_matches([' ', '\n', '=']);
+        if shown.ends_with("retry_after_seconds=") {
+            shown += &word.replace(bare, "SECONDS");
+        } else if is_time(bare) {
+            shown += &word.replace(bare.trim_end_matches(')'), "TIME");
+        } else {
+            shown += word;
+        }
+    }
+    shown
+}
+
 /// A tool's result as a reader sees it: a line for each block's type, then what it holds.
 pub(super) fn shown(result: &Value) -> String {
     let mut shown = format!("isError: {}\n", result["isError"]);

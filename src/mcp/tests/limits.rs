@@ -3,7 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use axum::body::Body;
+use bytes::Bytes;
 use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use http::StatusCode;
 use serde_json::json;
 
@@ -12,6 +15,19 @@ use crate::mcp::calls::Calls;
 
 fn files() -> [(&'static str, &'static [u8]); 1] {
     [("log", b"text")]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_arrive_is_not_waited_for() {
+    let world = World::new(1000, &[]);
+    let begun = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"{\"jsonrpc\""))]);
+    let request = post(READER).body(Body::from_stream(begun.chain(stream::pending()))).expect("a request");
+    let (status, _, answer) = world.send(request).await;
+    assert_eq!((status, &answer["error"]["code"]), (StatusCode::REQUEST_TIMEOUT, &json!(408)));
+
+    let broken = stream::iter([Ok(Bytes::from_static(b"{")), Err(std::io::Error::other("gone"))]);
+    let (status, _, answer) = world.send(post(READER).body(Body::from_stream(broken)).expect("a request")).await;
+    assert_eq!((status, &answer["error"]["data"]["code"]), (StatusCode::BAD_REQUEST, &json!("INVALID_REQUEST")));
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@ mod golden;
 mod http_rules;
 mod limits;
 mod near;
+mod pictures;
 mod read_tool;
+mod troubles;
 mod wire;
 mod world;

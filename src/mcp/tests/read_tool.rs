@@ -146,7 +146,7 @@ async fn what_is_not_shown_is_described() {
         ("broken.png", &png[..png.len() - 5], "truncated", "image/png", png.len() as u64 - 5),
         ("wide.png", &wide, "too_many_pixels", "image/png", wide.len() as u64),
         ("large.png", &large, "too_large", "image/png", 4096),
-        ("dir/a b.zip", &zip, "only text and images", "application/zip", 4096),
+        ("dir/a b.zip", &zip, "neither text nor", "application/zip", 4096),
     ] {
         let world = World::new(PLENTY, &[(name, file)]);
         let result = world.read(name, json!({})).await;

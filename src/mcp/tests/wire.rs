@@ -21,11 +21,11 @@ struct Row {
     /// Headers besides, or in place of, those of a good request; an empty value takes one away, and
     /// a `+` before a name adds a second one.
     headers: Vec<(&'static str, &'static str)>,
-    body: String,
+    body: Vec<u8>,
 }
 
 fn row(status: u16, title: &'static str, headers: &[(&'static str, &'static str)], body: impl ToString) -> Row {
-    Row { title, status, method: Method::POST, headers: headers.to_vec(), body: body.to_string() }
+    Row { title, status, method: Method::POST, headers: headers.to_vec(), body: body.to_string().into_bytes() }
 }
 
 fn with_method(method: Method, status: u16, title: &'static str, headers: &[(&'static str, &'static str)]) -> Row {
@@ -57,6 +57,7 @@ fn http_rows() -> Vec<Row> {
         row(200, "Accept of JSON only", &[("accept", "application/json")], ping()),
         row(200, "Accept of a stream only", &[("accept", "text/event-stream")], ping()),
         row(200, "Content-Type with a parameter", &[("content-type", "application/json; charset=utf-8")], ping()),
+        row(200, "a charset has no meaning", &[("content-type", "application/json; charset=utf-16")], ping()),
         row(200, "a session id is ignored", &[("mcp-session-id", "s")], ping()),
         row(200, "Content-Encoding of identity", &[("content-encoding", "identity")], ping()),
         row(200, "the host of the public address", &[("host", "files.example.com")], ping()),
@@ -109,6 +110,19 @@ fn message_rows() -> Vec<Row> {
         row(400, "two messages one after the other", &[], format!("{}{}", ping(), ping())),
         row(400, "a byte order mark", &[], format!("\u{feff}{}", ping())),
         row(400, "nested too deep", &[], deep),
+        Row {
+            body: b"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}".to_vec(),
+            ..row(400, "no UTF-8", &[], "")
+        },
+        row(400, "half a surrogate pair", &[], r#"{"jsonrpc":"2.0","id":"\ud800","method":"ping"}"#),
+        row(400, "a number beyond all", &[], r#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#),
+        row(400, "two methods", &[], r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}"#),
+        row(
+            400,
+            "two values of one name, inside",
+            &[],
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":{"b":1,"b":1}}}"#,
+        ),
         row(400, "an empty batch", &[], "[]"),
         row(400, "a batch of one", &[], json!([ping()])),
         row(400, "a batch of two calls", &[], json!([legacy("tools/call", &read()), legacy("tools/call", &read())])),
@@ -126,7 +140,7 @@ fn message_rows() -> Vec<Row> {
             r#"{"jsonrpc":"2.0","id":9007199254740993000,"method":"ping"}"#,
         ),
         row(200, "an id that is a string", &[], json!({"jsonrpc": "2.0", "id": "a\"b", "method": "ping"})),
-        row(200, "an id with a fraction", &[], json!({"jsonrpc": "2.0", "id": 0.5, "method": "ping"})),
+        row(400, "an id with a fraction", &[], json!({"jsonrpc": "2.0", "id": 0.5, "method": "ping"})),
         row(200, "id 0", &[], json!({"jsonrpc": "2.0", "id": 0, "method": "ping"})),
         row(200, "the empty id", &[], json!({"jsonrpc": "2.0", "id": "", "method": "ping"})),
         row(400, "no method", &[], json!({"jsonrpc": "2.0", "id": 1})),

@@ -23,6 +23,8 @@ use crate::artifact::{Project, ProjectId, WorkspaceId};
 use crate::catalog::Catalog;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{Allowance, Embedded, Ledger, Policy, ResetZone, Rules, SystemClock, Usage};
+use crate::link::SigningKeys;
+use crate::links::Links;
 use crate::listing::Listing;
 use crate::mcp::calls::Calls;
 use crate::mcp::gate::Gate;
@@ -53,6 +55,16 @@ impl World {
 
     /// The same, with these bounds on calls.
     pub(super) fn with_calls(allowance: u64, artifacts: &[(&str, &[u8])], calls: Calls) -> Self {
+        Self::with(allowance, artifacts, calls, None)
+    }
+
+    /// The same, with signed links.
+    pub(super) fn with_links(artifacts: &[(&str, &[u8])]) -> Self {
+        let keys = SigningKeys::new([("2026-11".to_owned(), [7; 32])]).expect("keys");
+        Self::with(1 << 40, artifacts, Calls::new(4, Duration::from_secs(45)), Some(keys))
+    }
+
+    fn with(allowance: u64, artifacts: &[(&str, &[u8])], calls: Calls, signing: Option<SigningKeys>) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let policy = Policy { rules: Rules::default(), allowance: Allowance::Bytes(allowance), zone: ResetZone::UTC };
         let ledger = Arc::new(Embedded::open(dir.path().join("ledger.db"), policy, SystemClock).expect("a ledger"));
@@ -65,21 +77,22 @@ impl World {
         let catalog = Arc::new(Catalog::new(shared_store, layout));
         let tracker = TaskTracker::new();
         let shared_ledger: Arc<dyn Ledger> = Arc::<Embedded>::clone(&ledger);
+        let public = Url::parse("https://files.example.com").expect("a URL");
+        let links = signing.map(|keys| {
+            let (catalog, ledger) = (Arc::clone(&catalog), Arc::clone(&shared_ledger));
+            Arc::new(Links::new(Arc::new(Keys), catalog, ledger, Arc::new(SystemClock), Some(keys), Some(&public)))
+        });
         let reads = Reads::new(Arc::clone(&catalog), shared_ledger, tracker.clone(), Timing::default());
         let front = Front {
             access: Arc::new(Keys),
             services: Services {
-                links: None,
+                links,
                 listing: Arc::new(Listing::new(catalog)),
                 reads: Arc::new(reads),
                 verdicts: Verdicts::default(),
                 base_url: "https://files.example.com".into(),
             },
-            gate: Gate::new(
-                Url::parse("https://files.example.com").ok().as_ref(),
-                &["proxy.internal".into()],
-                &["https://app.example.com".into()],
-            ),
+            gate: Gate::new(Some(&public), &["proxy.internal".into()], &["https://app.example.com".into()]),
             calls,
             max_body_bytes: 1024,
         };
@@ -111,6 +124,11 @@ impl World {
             arguments[argument] = value.clone();
         }
         self.call(READER, "envloop_trial_artifact_read", arguments).await
+    }
+
+    /// The bytes that open reads hold.
+    pub(super) async fn reserved(&self) -> u64 {
+        self.ledger.usage(&ProjectId::parse("p").expect("valid")).await.expect("a ledger").reply.reserved
     }
 
     /// The account when every open read has settled.
@@ -175,6 +193,8 @@ pub(super) struct Memory {
     pub(super) listings: AtomicU64,
     /// Opening never ends.
     pub(super) stuck: AtomicBool,
+    /// Every stat finds this.
+    pub(super) finds: Mutex<Option<fn() -> StoreError>>,
     /// Opening panics.
     pub(super) panics: AtomicBool,
 }
@@ -195,6 +215,9 @@ impl Memory {
 #[async_trait]
 impl Store for Memory {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
+        if let Some(finds) = *self.finds.lock().expect("no panic") {
+            return Err(finds());
+        }
         self.objects.lock().expect("no panic").get(key).map(Self::stat_of).ok_or(StoreError::NotFound)
     }
 

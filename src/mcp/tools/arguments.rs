@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
+use crate::artifact::text::visible_json;
 use crate::artifact::{ArtifactName, InvalidId, TrialId};
 use crate::error::{Error, Kind, Result};
 use crate::listing::checked_prefix;
@@ -107,7 +108,7 @@ fn wrong_id(kind: Kind, argument: &str, given: &str, rule: &InvalidId) -> Error 
 }
 
 fn shown(value: &Value) -> String {
-    let json = value.to_string();
+    let json = visible_json(&value.to_string());
     match json.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &json[..end]),
         None => json,
@@ -140,6 +141,7 @@ mod tests {
             (json!(u64::MAX), "n is 18446744073709551615;"),
             (json!(1e300), "n is 1e+300;"),
             (json!([1]), "n is [1];"),
+            (json!("a\u{202e}\u{200b}"), "n is \"a\\u202e\\u200b\";"),
         ] {
             let error = whole(bad).expect_err("refused");
             assert_eq!(error.kind(), &Kind::InvalidLimit);

@@ -147,7 +147,8 @@ impl Reading<'_> {
             Content::Text(encoding) => self.window(read, encoding).await,
             Content::Image(format) => self.image(read, format).await,
             Content::Other(label) => {
-                let shown = self.describe(read.found(), label, "only text and images are shown").await;
+                let why = "Not shown: it is neither text nor a PNG, JPEG, GIF or WebP image.";
+                let shown = self.describe(read.found(), label, why).await;
                 read.complete();
                 Ok(shown)
             }
@@ -166,7 +167,7 @@ impl Reading<'_> {
         let found = read.found().clone();
         let size = found.stat().size;
         let refused = async |reason: Reason| {
-            let why = format!("it begins like {}, but is {reason}", format.media_type());
+            let why = format!("Not shown ({}): {}.", reason.name(), reason.explanation());
             self.describe(&found, format.media_type(), &why).await
         };
         if size > image::MAX_BYTES {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Tool;
 use super::arguments::integer;
+use crate::artifact::text::visible_json;
 use crate::listing::near::edits;
 
 /// A longer suggestion is left out: it would bury the message.
@@ -40,7 +41,7 @@ pub(super) fn nearest_call(tool: &Tool, given: &Map<String, Value>) -> Option<St
             call.insert(required.to_owned(), example.get(required)?.clone());
         }
     }
-    let text = format!("{} {}", tool.name, Value::Object(call));
+    let text = format!("{} {}", tool.name, visible_json(&Value::Object(call).to_string()));
     (text.len() <= MAX_BYTES).then_some(text)
 }
 
@@ -112,6 +113,7 @@ mod tests {
             (read, json!({"trial_id": "t", "artifact_id": "a", "x": 1}), json!({"trial_id": "t", "artifact_id": "a"})),
             (read, json!({"trial_id": "t", "path": "agent/log"}), json!({"trial_id": "t", "name": "agent/log"})),
             (read, json!({"trial_id": "t", "name": "a", "path": "b"}), json!({"trial_id": "t", "name": "a"})),
+            (read, json!({"trial_id": "t", "path": "a\u{202e}b"}), json!({"trial_id": "t", "name": "a\u{202e}b"})),
             (read, json!({"trial_id": "t"}), json!({"trial_id": "t", "name": "verifier/test-stdout.txt"})),
             (read, json!({"trial_id": 7, "name": ["a"]}), json!({"trial_id": "7", "name": "verifier/test-stdout.txt"})),
             (
@@ -124,6 +126,7 @@ mod tests {
             let Value::Object(given) = given else { panic!("an object") };
             let got = nearest_call(tool, &given).expect("a call");
             let (name, arguments) = got.split_once(' ').expect("two parts");
+            assert!(!arguments.contains('\u{202e}'), "what cannot be seen is escaped");
             let arguments: Value = serde_json::from_str(arguments).expect("JSON");
             assert_eq!((name, arguments), (tool.name, want), "{given:?}");
         }

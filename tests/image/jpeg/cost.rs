@@ -18,7 +18,7 @@ const LONG: [u8; 2] = [0xE0, 0x00];
 
 /// The largest progressive file of `components`: all the DC scans, then bands without coefficients,
 /// one coefficient and one bit at a time, `scans` in all.
-fn many_scans(side: u16, components: u8, dc: usize, scans: usize) -> Vec<u8> {
+pub fn many_scans(side: u16, components: u8, dc: usize, scans: usize) -> Vec<u8> {
     let ids: Vec<u8> = (1..=components).collect();
     let specs: Vec<(u8, u8)> = ids.iter().map(|&id| (id, 0x11)).collect();
     let blocks = usize::from(side).div_ceil(8).pow(2);

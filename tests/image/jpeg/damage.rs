@@ -18,7 +18,7 @@ fn a_file_cut_anywhere_is_truncated() {
     for (name, bytes) in samples() {
         for length in 3..bytes.len() {
             let reason = refused(name, &bytes[..length]);
-            assert_eq!(reason.to_string(), format!("truncated at byte {length}"), "{name}");
+            assert_eq!(reason.to_string(), format!("truncated: the image breaks off at byte {length}"), "{name}");
         }
     }
 }

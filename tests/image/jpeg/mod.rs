@@ -1,7 +1,7 @@
 //! The verdict on JPEG files.
 
-mod build;
-mod cost;
+pub mod build;
+pub mod cost;
 mod damage;
 mod oracle;
 mod progressive;

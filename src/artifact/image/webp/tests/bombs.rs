@@ -1,8 +1,13 @@
 //! Small files that ask for much.
 
+use std::process::Command;
+
 use super::assert_refused;
 use super::fixtures::{Bits, Lossy, anim, anmf, chunk, flat, riff, vp8x};
 use super::{assert_sound, verdict};
+
+#[path = "../../../../../tests/support/apart.rs"]
+mod apart;
 
 #[test]
 fn frames_are_bounded() {
@@ -36,13 +41,18 @@ fn full(bits: Bits) -> Bits {
 
 /// An image of 1024x1024 in tiles of 4x4, each with its own group of `codes`.
 fn grouped(groups: u32, codes: impl Fn(Bits) -> Bits) -> Vec<u8> {
+    begun(groups, codes).put(0, 8).file()
+}
+
+/// The same without its pixels.
+fn begun(groups: u32, codes: impl Fn(Bits) -> Bits) -> Bits {
     let bits = Bits::header(1024, 1024).put(0, 2).put(1, 1).put(0, 3).put(0, 1);
     let bits = full(full(bits)).one(0).one(0).one(0);
     let bits = (0..65_536_u32).fold(bits, |bits, tile| {
         let group = tile.min(groups - 1);
         bits.put((group & 255).reverse_bits() >> 24, 8).put((group >> 8).reverse_bits() >> 24, 8)
     });
-    (0..groups).fold(bits, |bits, _| codes(bits)).put(0, 8).file()
+    (0..groups).fold(bits, |bits, _| codes(bits))
 }
 
 #[test]
@@ -52,6 +62,32 @@ fn tables_of_codes_are_bounded() {
     let ladder: Vec<u32> = (1..=15).chain([15]).collect();
     let deep = |bits: Bits| (0..5).fold(bits, |bits, _| bits.lengths(&ladder));
     assert_refused(&grouped(18_000, deep), "too_costly: more than 64 MiB of VP8L code tables", "deep codes");
+}
+
+/// No test, but the process that the next one starts.
+#[test]
+#[ignore = "run by the next test, apart"]
+fn judged_apart() {
+    apart::run(|file| verdict(file).map(|sound| sound.media_type.to_owned()).map_err(|reason| reason.to_string()));
+}
+
+#[test]
+fn large_tables_are_held_by_one_verdict_at_a_time() {
+    let ladder: Vec<u32> = (1..=15).chain([15]).collect();
+    let deep = |bits: Bits| (0..5).fold(bits, |bits, _| bits.lengths(&ladder));
+    // Four bits for each pixel.
+    let file = (0..1 << 18).fold(begun(16_000, deep), |bits, _| bits.put(0, 16)).file();
+    let peak = |at_once| {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args(["--exact", &format!("{}::judged_apart", module_path!().split_once("::").expect("a path").1)]);
+        command.args(["--ignored", "--nocapture"]);
+        let cost = apart::judge(command, &file, at_once);
+        assert_eq!(cost.verdict, Ok("image/webp".to_owned()));
+        cost.peak_bytes
+    };
+    let (one, four) = (peak(1), peak(4));
+    assert!(one > 50 << 20, "the tables are large: {one} bytes");
+    assert!(one <= 100 << 20 && four <= one + (40 << 20), "{one} bytes, and four of them {four}");
 }
 
 #[test]

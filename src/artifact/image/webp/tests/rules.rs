@@ -63,7 +63,7 @@ fn what_the_verdict_refuses() {
         riff(&[vp8x(0x10, 9, 5), chunk("ALPH", &plane), lossy.clone()])
     };
     let files = [
-        ("no chunk", riff(&[]), "truncated at byte 12"),
+        ("no chunk", riff(&[]), "truncated: the image breaks off at byte 12"),
         ("metadata first", riff(&[chunk("EXIF", b"?"), image.clone()]), "no image first but EXIF at byte 12"),
         ("alpha first", riff(&[plane.clone(), lossy.clone()]), "no image first but ALPH at byte 12"),
         ("a second image", riff(&[image.clone(), lossy.clone()]), "out of place: VP8 "),
@@ -71,7 +71,7 @@ fn what_the_verdict_refuses() {
         ("VP8X after a simple image", riff(&[image.clone(), vp8x(0, 9, 5)]), "out of place: VP8X"),
         ("a frame after a simple image", riff(&[image.clone(), whole.clone()]), "out of place: ANMF"),
         ("a second image on a canvas", riff(&[vp8x(0, 9, 5), image.clone(), image.clone()]), "a second image in VP8L"),
-        ("no image on the canvas", riff(&[vp8x(0, 9, 5)]), "truncated at byte 30"),
+        ("no image on the canvas", riff(&[vp8x(0, 9, 5)]), "truncated: the image breaks off at byte 30"),
         ("an image smaller than the canvas", riff(&[vp8x(0, 9, 6), image.clone()]), "than its canvas at byte 30"),
         ("a second VP8X", riff(&[vp8x(0, 9, 5), vp8x(0, 9, 5), image.clone()]), "out of place: VP8X"),
         ("a long VP8X", riff(&[chunk("VP8X", &[0; 12]), image.clone()]), "wrong length of VP8X"),

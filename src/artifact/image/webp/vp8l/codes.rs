@@ -1,5 +1,7 @@
 //! Prefix codes (WebP lossless, section 6.2): read, proven complete, and kept as tables.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use super::bits::Bits;
 use crate::artifact::image::Reason;
 use crate::artifact::image::webp::effort::Effort;
@@ -8,6 +10,11 @@ use crate::artifact::image::webp::effort::Effort;
 const ROOT: u8 = 8;
 /// Entries that the tables of one image may have: 64 MiB.
 const MAX_ENTRIES: usize = 32 << 20;
+/// Entries beyond which tables are large: 8 MiB. No image of an encoder has so many.
+const LARGE: usize = 4 << 20;
+/// Held while the tables of an image are large: of such verdicts one runs at a time, so that however
+/// many cores there are, they take the memory of one.
+static LARGE_TABLES: Mutex<()> = Mutex::new(());
 /// The longest code.
 const LONGEST: usize = 15;
 /// Order in which the lengths of the code of code lengths are written.
@@ -29,6 +36,7 @@ pub(super) struct Code {
 #[derive(Default)]
 pub(super) struct Tables {
     entries: Vec<u16>,
+    turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Tables {
@@ -151,6 +159,10 @@ impl Lengths {
         let base = tables.entries.len();
         if base > MAX_ENTRIES {
             return Err(Reason::TooCostly { what: "more than 64 MiB of VP8L code tables".into() });
+        }
+        // A verdict has the tables of one image at a time, so it never waits for itself.
+        if base > LARGE && tables.turn.is_none() {
+            tables.turn = Some(LARGE_TABLES.lock().unwrap_or_else(PoisonError::into_inner));
         }
         let entries = &mut tables.entries;
         let code = |mask| Code { base: u32::try_from(base).unwrap_or(u32::MAX), mask };
