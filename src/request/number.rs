@@ -1,6 +1,7 @@
 //! Whole numbers as JSON writes them: `900` and `900.0` are the same number, and JSON Schema calls both
 //! an integer.
 
+use serde::de::Unexpected;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Number;
 
@@ -20,7 +21,8 @@ pub fn integer(number: &Number) -> Option<i64> {
 /// # Errors
 /// What is no whole number.
 pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<i64, D::Error> {
-    integer(&Number::deserialize(d)?).ok_or_else(|| de::Error::custom("not a whole number"))
+    let number = Number::deserialize(d)?;
+    integer(&number).ok_or_else(|| fault(&number, "a whole number"))
 }
 
 /// For `#[serde(default, deserialize_with)]` on an optional count.
@@ -28,9 +30,13 @@ pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<i64, D::Error> {
 /// # Errors
 /// What is no whole number, or below 0.
 pub fn deserialize_count<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
-    let count = |number| integer(&number).and_then(|number| u64::try_from(number).ok());
+    let count = |number: &Number| integer(number).and_then(|number| u64::try_from(number).ok());
     let number = Option::<Number>::deserialize(d)?;
-    number.map(|number| count(number).ok_or_else(|| de::Error::custom("not a whole number from 0"))).transpose()
+    number.map(|number| count(&number).ok_or_else(|| fault(&number, "a whole number from 0"))).transpose()
+}
+
+fn fault<E: de::Error>(number: &Number, expected: &str) -> E {
+    E::invalid_type(Unexpected::Float(number.as_f64().unwrap_or(f64::NAN)), &expected)
 }
 
 #[cfg(test)]
