@@ -49,6 +49,8 @@ pub enum Kind {
     /// The refusal, and the ledger's time when it was made.
     DownloadQuotaExceeded(Box<At<Refusal>>),
     TooManyRequests,
+    /// The process is full; another replica may not be.
+    Overloaded,
     QuotaUnavailable,
     StoreUnavailable,
     ShuttingDown,
@@ -92,6 +94,7 @@ impl Kind {
             Self::RangeNotSatisfiable(_) => "RANGE_NOT_SATISFIABLE",
             Self::DownloadQuotaExceeded(_) => "DOWNLOAD_QUOTA_EXCEEDED",
             Self::TooManyRequests => "TOO_MANY_REQUESTS",
+            Self::Overloaded => "OVERLOADED",
             Self::QuotaUnavailable => "QUOTA_UNAVAILABLE",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
             Self::ShuttingDown => "SHUTTING_DOWN",
@@ -128,7 +131,7 @@ impl Kind {
             Self::PreconditionFailed => 412,
             Self::RangeNotSatisfiable(_) => 416,
             Self::DownloadQuotaExceeded(_) | Self::TooManyRequests => 429,
-            Self::QuotaUnavailable | Self::StoreUnavailable | Self::ShuttingDown => 503,
+            Self::Overloaded | Self::QuotaUnavailable | Self::StoreUnavailable | Self::ShuttingDown => 503,
             Self::InternalError => 500,
         }
     }
@@ -233,6 +236,7 @@ mod tests {
             (Kind::PreconditionFailed, "PRECONDITION_FAILED", 412),
             (Kind::RangeNotSatisfiable(0), "RANGE_NOT_SATISFIABLE", 416),
             (Kind::TooManyRequests, "TOO_MANY_REQUESTS", 429),
+            (Kind::Overloaded, "OVERLOADED", 503),
             (Kind::QuotaUnavailable, "QUOTA_UNAVAILABLE", 503),
             (Kind::StoreUnavailable, "STORE_UNAVAILABLE", 503),
             (Kind::ShuttingDown, "SHUTTING_DOWN", 503),

@@ -2,10 +2,12 @@
 
 use async_trait::async_trait;
 
+pub mod crowd;
 pub mod keys;
 pub mod me;
 pub mod principal;
 
+pub use crowd::Crowd;
 pub use keys::{KeyRing, WatchedKeys};
 pub use me::Me;
 pub use principal::{

@@ -159,8 +159,9 @@ section! {
 section! {
     /// Bounds on what clients can tie up.
     pub struct Limits of "limits" {
-        /// Open connections; further ones wait to be accepted. Fewer where the process may not open two files
-        /// for each.
+        /// Open connections, and so requests under way. Of further ones, 64 at a time are answered 503
+        /// `OVERLOADED` and closed (probes and `/metrics` are answered as ever); the rest wait for that. Fewer
+        /// where the process may not open two files for each.
         connections: usize = Preset::Is("4096"), count(1, 1_000_000);
         /// How long a request's head may take to arrive, and so how long a connection may be idle between two
         /// requests.
@@ -171,6 +172,8 @@ section! {
         mcp_body_bytes: ByteSize = Preset::Is("256 KiB"), Form::Bytes { least: 1 << 10, most: 16 << 20 };
         /// How long one call of an MCP tool may take. Clients give up at 60.
         mcp_call_seconds: u64 = Preset::Is("45"), seconds(1, 600);
+        /// Requests that one key may have under way, those to MCP apart.
+        requests_per_key: usize = Preset::Is("1024"), count(1, 1_000_000);
         /// Calls of MCP tools that one key may have running.
         mcp_calls_per_key: usize = Preset::Is("16"), count(1, 10_000);
         /// Files in one archive. Each takes some 300 bytes of memory while the archive is read.
