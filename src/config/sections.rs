@@ -112,6 +112,12 @@ section! {
         /// The share of the allowance at which people are warned: in `/v1/quota`, in `RateLimit`, and by each
         /// replica once a day and project in the log.
         warn_percent: u8 = Preset::Is("80"), Form::Number { unit: "percent", least: 1, most: 100 };
+        /// Days that the audit and the totals of a day are kept, today apart. All replicas must agree on this and
+        /// on `audit_entries`.
+        retention_days: u32 = Preset::Is("35"), Form::Number { unit: "days", least: 1, most: 400 };
+        /// Reads of a project that have a line of their own in a day's audit, some 190 bytes each; further ones
+        /// are added to one line per hour, key, channel and outcome.
+        audit_entries: u64 = Preset::Is("100000"), count(1, 100_000);
     }
 }
 
