@@ -47,6 +47,14 @@ e2e-downloads: tools ## Downloads by aria2, Node and a headless Chromium
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/e2e/downloads $(ARGS)
 
+e2e: e2e-scale
+
+.PHONY: e2e-scale
+e2e-scale: tools ## Three replicas behind nginx over a Redis Cluster, while parts are killed and added
+	tests/debian-packages.sh e2e
+	cargo build --locked
+	target/venv/bin/python -m pytest tests/e2e/scale $(ARGS)
+
 # What a long form is bounded by: so many seconds for each test that has one.
 SOAK_SECONDS ?= 300
 
@@ -54,6 +62,9 @@ SOAK_SECONDS ?= 300
 soak: tools ## Faults under load and random histories, again and again: SOAK_SECONDS=300 for each of them
 	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test ledger model:: -- --nocapture --test-threads=1
 	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test faults -- --nocapture --test-threads=1
+	tests/debian-packages.sh e2e
+	cargo build --locked
+	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest --timeout=$$(($(SOAK_SECONDS) + 300)) -s tests/e2e/scale
 
 .PHONY: bench
 bench: target/venv/.installed target/venv-images/.installed ## Downloads beside nginx, windows, images beside decoders, calls beside rmcp

@@ -49,6 +49,8 @@ pub enum Kind {
     /// The refusal, and the ledger's time when it was made.
     DownloadQuotaExceeded(Box<At<Refusal>>),
     TooManyRequests,
+    /// The process is full; another replica may not be.
+    Overloaded,
     QuotaUnavailable,
     StoreUnavailable,
     AccessUnavailable,
@@ -93,6 +95,7 @@ impl Kind {
             Self::RangeNotSatisfiable(_) => "RANGE_NOT_SATISFIABLE",
             Self::DownloadQuotaExceeded(_) => "DOWNLOAD_QUOTA_EXCEEDED",
             Self::TooManyRequests => "TOO_MANY_REQUESTS",
+            Self::Overloaded => "OVERLOADED",
             Self::QuotaUnavailable => "QUOTA_UNAVAILABLE",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
             Self::AccessUnavailable => "ACCESS_UNAVAILABLE",
@@ -130,7 +133,11 @@ impl Kind {
             Self::PreconditionFailed => 412,
             Self::RangeNotSatisfiable(_) => 416,
             Self::DownloadQuotaExceeded(_) | Self::TooManyRequests => 429,
-            Self::QuotaUnavailable | Self::StoreUnavailable | Self::AccessUnavailable | Self::ShuttingDown => 503,
+            Self::Overloaded
+            | Self::QuotaUnavailable
+            | Self::StoreUnavailable
+            | Self::AccessUnavailable
+            | Self::ShuttingDown => 503,
             Self::InternalError => 500,
         }
     }
@@ -235,6 +242,7 @@ mod tests {
             (Kind::PreconditionFailed, "PRECONDITION_FAILED", 412),
             (Kind::RangeNotSatisfiable(0), "RANGE_NOT_SATISFIABLE", 416),
             (Kind::TooManyRequests, "TOO_MANY_REQUESTS", 429),
+            (Kind::Overloaded, "OVERLOADED", 503),
             (Kind::QuotaUnavailable, "QUOTA_UNAVAILABLE", 503),
             (Kind::StoreUnavailable, "STORE_UNAVAILABLE", 503),
             (Kind::AccessUnavailable, "ACCESS_UNAVAILABLE", 503),

@@ -2,11 +2,13 @@
 
 use async_trait::async_trait;
 
+pub mod crowd;
 pub mod keys;
 pub mod me;
 pub mod principal;
 pub mod upstream;
 
+pub use crowd::Crowd;
 pub use keys::{KeyRing, WatchedKeys};
 pub use me::Me;
 pub use principal::{

@@ -127,6 +127,8 @@ impl Config {
             // Tombstones outlive every settle that would still be believed.
             tombstone_ms: defaults.tombstone_ms.max(lease_ms + defaults.unreserved_ms + 30_000),
             credit_bytes: self.ledger.credit.bytes(),
+            max_entries: self.quota.audit_entries,
+            retention_days: self.quota.retention_days,
             ..defaults
         }
     }

@@ -112,6 +112,12 @@ section! {
         /// The share of the allowance at which people are warned: in `/v1/quota`, in `RateLimit`, and by each
         /// replica once a day and project in the log.
         warn_percent: u8 = Preset::Is("80"), Form::Number { unit: "percent", least: 1, most: 100 };
+        /// Days that the audit and the totals of a day are kept, today apart. All replicas must agree on this and
+        /// on `audit_entries`.
+        retention_days: u32 = Preset::Is("35"), Form::Number { unit: "days", least: 1, most: 400 };
+        /// Reads of a project that have a line of their own in a day's audit, some 190 bytes each; further ones
+        /// are added to one line per hour, key, channel and outcome.
+        audit_entries: u64 = Preset::Is("100000"), count(1, 100_000);
     }
 }
 
@@ -174,8 +180,9 @@ section! {
 section! {
     /// Bounds on what clients can tie up.
     pub struct Limits of "limits" {
-        /// Open connections; further ones wait to be accepted. Fewer where the process may not open two files
-        /// for each.
+        /// Open connections, and so requests under way. Of further ones, 64 at a time are answered 503
+        /// `OVERLOADED` and closed (probes and `/metrics` are answered as ever); the rest wait for that. Fewer
+        /// where the process may not open two files for each.
         connections: usize = Preset::Is("4096"), count(1, 1_000_000);
         /// How long a request's head may take to arrive, and so how long a connection may be idle between two
         /// requests.
@@ -186,6 +193,8 @@ section! {
         mcp_body_bytes: ByteSize = Preset::Is("256 KiB"), Form::Bytes { least: 1 << 10, most: 16 << 20 };
         /// How long one call of an MCP tool may take. Clients give up at 60.
         mcp_call_seconds: u64 = Preset::Is("45"), seconds(1, 600);
+        /// Requests that one key may have under way, those to MCP apart.
+        requests_per_key: usize = Preset::Is("1024"), count(1, 1_000_000);
         /// Calls of MCP tools that one key may have running.
         mcp_calls_per_key: usize = Preset::Is("16"), count(1, 10_000);
         /// Files in one archive. Each takes some 300 bytes of memory while the archive is read.

@@ -27,8 +27,7 @@ fn defaults_are_what_the_documentation_says() {
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.quota.daily_bytes, Allowance::Bytes(50 << 30));
     assert_eq!(config.warn_at().percent(), 80);
-    assert_eq!(config.policy().expect("valid").rules.lease_ms, 30_000);
-    assert_eq!(config.policy().expect("valid").rules.credit_bytes, 8 << 20);
+    assert_eq!(config.policy().expect("valid").rules, crate::ledger::Rules::default());
     assert_eq!(config.caps(), Caps::default());
     assert_eq!(config.timing(), Timing::default());
     let redis = crate::ledger::redis::Options::default();
@@ -71,6 +70,8 @@ fn the_environment_comes_after_the_file_and_flags_after_both() {
         ("ARTIFACTD_QUOTA__DAILY_BYTES", "1 MiB"),
         ("ARTIFACTD_LEDGER__LEASE_SECONDS", "7"),
         ("ARTIFACTD_LEDGER__REQUIRE_DURABLE", "true"),
+        ("ARTIFACTD_QUOTA__RETENTION_DAYS", "7"),
+        ("ARTIFACTD_QUOTA__AUDIT_ENTRIES", "1000"),
         ("ARTIFACTD_HTTP__ALLOWED_HOSTS", "[\"a.example\"]"),
         ("ARTIFACTD_HTTP__ALLOWED_ORIGINS", "https://a.example, https://b.example"),
         ("ARTIFACTD_LINKS__KEYS", "[{ id = \"k\", secret_file = \"f\" }]"),
@@ -95,6 +96,8 @@ fn the_environment_comes_after_the_file_and_flags_after_both() {
     assert_eq!(config.listen.to_string(), "localhost:9");
     assert_eq!(config.quota.daily_bytes, Allowance::Bytes(1 << 20));
     assert_eq!(config.ledger.lease_seconds, 7);
+    let rules = config.policy().expect("valid").rules;
+    assert_eq!((rules.retention_days, rules.max_entries), (7, 1000));
     assert!(config.ledger.require_durable);
     assert_eq!(config.http.allowed_hosts, ["a.example"]);
     assert_eq!(config.http.allowed_origins, ["https://a.example", "https://b.example"]);

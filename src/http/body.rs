@@ -9,6 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
+use crate::access::crowd::Place;
 use crate::error::{Error, Kind};
 use crate::read::ByteStream;
 
@@ -58,5 +59,28 @@ impl Body for StreamBody {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.0.left())
+    }
+}
+
+/// A body, and the place that its request has until the last of it went out.
+pub(super) struct Placed {
+    pub(super) body: axum::body::Body,
+    pub(super) _place: Place,
+}
+
+impl Body for Placed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

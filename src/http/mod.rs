@@ -1,9 +1,9 @@
 //! The HTTP front: people and scripts.
 //!
 //! ```text
-//! request id ─► access log ─► panics ─► draining? ─┬─► health, signed links
-//!                                                  ├─► authentication ─► trials, artifacts, links, quota, me
-//!                                                  └─► every other path: a JSON 404
+//! request id ─► access log ─► panics ─► room? ─┬─► health, signed links
+//!                                              ├─► authentication ─► trials, artifacts, links, quota, me
+//!                                              └─► every other path: a JSON 404
 //! ```
 //!
 //! [`router`] is the front, [`around`] the layers that stand around every front. Errors travel as
@@ -28,6 +28,7 @@ mod ratelimit;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
@@ -37,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use openapi::Routes;
 
-use crate::access::Authenticator;
+use crate::access::{Authenticator, Crowd};
 use crate::archive::Archives;
 use crate::error::{Error, Kind};
 use crate::links::Links;
@@ -58,6 +59,8 @@ pub use problem::Problem;
 pub struct Front {
     /// Who asks.
     pub access: Arc<dyn Authenticator>,
+    /// The requests that are under way, by key.
+    pub crowd: Crowd,
     /// What there is.
     pub listing: Arc<Listing>,
     /// The bytes of it.
@@ -107,11 +110,20 @@ pub struct Observers {
     pub trusted_proxies: Vec<Network>,
 }
 
-/// The layers around every front, outermost first: request id, access log, panics, draining.
-pub fn around(fronts: Router, draining: CancellationToken, observers: Observers) -> Router {
+/// Which requests there is no room for. Those of probes and of whoever collects metrics always find some.
+#[derive(Debug, Clone)]
+pub enum Room {
+    /// There is room until the service begins to stop.
+    UntilDraining(CancellationToken),
+    /// The connection is one too many.
+    None,
+}
+
+/// The layers around every front, outermost first: request id, access log, panics, room.
+pub fn around(fronts: Router, room: Room, observers: &Arc<Observers>) -> Router {
     fronts
-        .layer(from_fn_with_state(draining, refuse_while_draining))
-        .layer(from_fn_with_state(Arc::new(observers), identify))
+        .layer(from_fn_with_state(room, refuse_without_room))
+        .layer(from_fn_with_state(Arc::clone(observers), identify))
 }
 
 async fn not_found() -> Problem {
@@ -137,8 +149,14 @@ async fn authenticate(State(front): State<Arc<Front>>, mut request: Request, nex
     let credentials = credentials(request.headers());
     match front.access.authenticate(&credentials).await {
         Ok(principal) => {
+            let Some(place) = front.crowd.enter(&principal.key_id) else {
+                let most = front.crowd.most();
+                let message =
+                    format!("This key has {most} requests under way, which is the most it may; wait for one to end.");
+                return Problem::from(Error::new(Kind::TooManyRequests, message)).into_response();
+            };
             request.extensions_mut().insert(principal);
-            next.run(request).await
+            next.run(request).await.map(|body| Body::new(body::Placed { body, _place: place }))
         }
         Err(error) => {
             let mut response = Problem::from(error).into_response();
@@ -152,12 +170,22 @@ async fn authenticate(State(front): State<Arc<Front>>, mut request: Request, nex
     }
 }
 
-async fn refuse_while_draining(State(draining): State<CancellationToken>, request: Request, next: Next) -> Response {
-    if draining.is_cancelled() && !matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics") {
-        return Problem::from(Error::new(Kind::ShuttingDown, "The service is stopping; try another replica."))
-            .into_response();
+async fn refuse_without_room(State(room): State<Room>, request: Request, next: Next) -> Response {
+    let refusal = match room {
+        Room::UntilDraining(draining) if draining.is_cancelled() => {
+            Some((Kind::ShuttingDown, "The service is stopping; try another replica."))
+        }
+        Room::UntilDraining(_) => None,
+        Room::None => {
+            Some((Kind::Overloaded, "The service has as many connections as it can carry; try again shortly."))
+        }
+    };
+    match refusal {
+        Some((kind, message)) if !matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics") => {
+            Problem::from(Error::new(kind, message)).into_response()
+        }
+        _ => next.run(request).await,
     }
-    next.run(request).await
 }
 
 /// Names the request, logs it, and turns what went wrong into an answer, a panic included.

@@ -43,7 +43,9 @@ fn status(kind: &Kind) -> StatusCode {
 pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
     let Some(Problem(error)) = response.extensions().get::<Problem>().cloned() else { return response };
     metrics().refused(error.kind().code());
-    if status(error.kind()).is_server_error() {
+    // A process that is full, or stops, says so once, and not with every request.
+    let expected = matches!(error.kind(), Kind::Overloaded | Kind::ShuttingDown);
+    if status(error.kind()).is_server_error() && !expected {
         tracing::error!(%request_id, ?error, "the request failed");
     } else {
         tracing::debug!(%request_id, ?error, "the request was refused");
@@ -81,6 +83,7 @@ fn retry_after(kind: &Kind) -> Option<u64> {
     match kind {
         Kind::DownloadQuotaExceeded(refusal) => refusal.reply.retry_after_seconds(),
         Kind::TooManyRequests
+        | Kind::Overloaded
         | Kind::QuotaUnavailable
         | Kind::StoreUnavailable
         | Kind::AccessUnavailable

@@ -1,18 +1,17 @@
 //! What one call of a tool, and one key's calls together, may tie up.
 
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 
-/// Counts the calls that run, by key.
+use crate::access::Crowd;
+
+/// Runs calls, so many of a key and each for so long.
 #[derive(Debug, Clone)]
 pub(super) struct Calls {
-    running: Arc<Mutex<HashMap<String, usize>>>,
-    /// Calls that one key may have running.
-    pub(super) per_key: usize,
+    /// The calls that run, by key.
+    pub(super) crowd: Crowd,
     /// How long one may take.
     pub(super) time_limit: Duration,
 }
@@ -32,7 +31,7 @@ impl Calls {
     /// At most `per_key` calls of one key at once, each for at most `time_limit`.
     #[must_use]
     pub(super) fn new(per_key: usize, time_limit: Duration) -> Self {
-        Self { running: Arc::default(), per_key, time_limit }
+        Self { crowd: Crowd::new(per_key), time_limit }
     }
 
     /// Runs a call of this key. Whatever it holds is let go when this returns.
@@ -40,37 +39,11 @@ impl Calls {
     /// # Errors
     /// [`Failed`] says why there is no outcome.
     pub(super) async fn run<T>(&self, key_id: &str, call: impl Future<Output = T>) -> Result<T, Failed> {
-        let _place = self.place(key_id).ok_or(Failed::Crowded)?;
+        let _place = self.crowd.enter(key_id).ok_or(Failed::Crowded)?;
         match tokio::time::timeout(self.time_limit, AssertUnwindSafe(call).catch_unwind()).await {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(_)) => Err(Failed::Panicked),
             Err(_) => Err(Failed::Overlong),
-        }
-    }
-
-    fn place(&self, key_id: &str) -> Option<Place> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = running.get(key_id).copied().unwrap_or(0);
-        if count >= self.per_key {
-            return None;
-        }
-        running.insert(key_id.to_owned(), count + 1);
-        Some(Place { running: Arc::clone(&self.running), key_id: key_id.to_owned() })
-    }
-}
-
-/// One running call's place; given back on drop, so also when the client goes away.
-struct Place {
-    running: Arc<Mutex<HashMap<String, usize>>>,
-    key_id: String,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        match running.get_mut(&self.key_id) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(running.remove(&self.key_id)),
         }
     }
 }
@@ -92,13 +65,13 @@ mod tests {
         assert_eq!(calls.run("k", pending::<()>()).await, Err(Failed::Overlong));
         assert_eq!(begun.elapsed().as_secs(), LIMIT.as_secs());
         assert_eq!(calls.run("k", async { 8 }).await, Ok(8));
-        assert!(calls.running.lock().expect("no panic").is_empty(), "nothing is kept of a key at rest");
+        assert!(calls.crowd.is_empty(), "nothing is kept of a key at rest");
     }
 
     #[tokio::test]
     async fn a_key_has_its_own_places() {
         let calls = Calls::new(2, LIMIT);
-        let (one, two) = (calls.place("k").expect("free"), calls.place("k").expect("free"));
+        let (one, two) = (calls.crowd.enter("k").expect("free"), calls.crowd.enter("k").expect("free"));
         assert_eq!(calls.run("k", async { 1 }).await, Err(Failed::Crowded));
         assert_eq!(calls.run("other", async { 1 }).await, Ok(1));
         drop(one);

@@ -204,7 +204,7 @@ impl Front {
         let error = if failed == Failed::Crowded {
             let message = format!(
                 "This key has {} calls running, which is the most it may; wait for one to end, then call again.",
-                self.calls.per_key
+                self.calls.crowd.most()
             );
             Error::new(Kind::TooManyRequests, message)
         } else {

@@ -66,7 +66,7 @@ impl Desk {
     /// Reserves `size` bytes.
     ///
     /// # Errors
-    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `LINK_REVOKED`, `TOO_MANY_REQUESTS`.
+    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `LINK_REVOKED`, `TOO_MANY_REQUESTS`, `OVERLOADED`.
     pub(super) async fn admit(
         self: &Arc<Self>,
         project: &ProjectId,

@@ -92,7 +92,7 @@ impl Reads {
     /// Reserves the whole size of what was found.
     ///
     /// # Errors
-    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `TOO_MANY_REQUESTS`.
+    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `TOO_MANY_REQUESTS`, `OVERLOADED`.
     pub async fn reserve(
         &self,
         who: &Downloader,
@@ -120,7 +120,7 @@ impl Reads {
     /// Reserves the length of an archive and streams it.
     ///
     /// # Errors
-    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `TOO_MANY_REQUESTS`.
+    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `TOO_MANY_REQUESTS`, `OVERLOADED`.
     pub async fn archive(&self, who: &Downloader, plan: Plan, request_id: &str) -> Result<(ByteStream, At<Standing>)> {
         let context = Context {
             key_id: who.key_id().to_owned(),

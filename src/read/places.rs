@@ -49,15 +49,17 @@ impl Places {
     /// Takes a place for a read of `project`.
     ///
     /// # Errors
-    /// `TOO_MANY_REQUESTS`.
+    /// `TOO_MANY_REQUESTS` for the project's cap, `OVERLOADED` for that of all.
     pub(super) fn take(self: &Arc<Self>, project: &ProjectId) -> Result<Place> {
         let mut taken = self.taken();
         if taken.process >= self.caps.process {
-            return Err(too_many("The service has as many open reads as it can carry; try again shortly."));
+            let message = "The service has as many open reads as it can carry; try again shortly.";
+            return Err(Error::new(Kind::Overloaded, message));
         }
         let own = taken.projects.get(project).copied().unwrap_or(0);
         if own >= self.caps.project {
-            return Err(too_many("The project has as many open reads as it may; end some, or try again shortly."));
+            let message = "The project has as many open reads as it may; end some, or try again shortly.";
+            return Err(Error::new(Kind::TooManyRequests, message));
         }
         taken.process += 1;
         taken.projects.insert(project.clone(), own + 1);
@@ -81,10 +83,6 @@ impl Drop for Place {
             }
         }
     }
-}
-
-fn too_many(message: &str) -> Error {
-    Error::new(Kind::TooManyRequests, message)
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors for all that is neither a connection nor what it reads: the ledger, logs, the runtime.
-const OWN: u64 = 64;
+/// Descriptors for all that is neither a served connection nor what it reads: the ledger, logs, the
+/// runtime, and connections that are turned away.
+const OWN: u64 = 64 + super::door::SPARE as u64;
 
 /// How many of `wanted` connections there can be while each of them can still read a file. Raises
 /// the process's limit as far as it may: the usual 1024 is for programs that use `select`.
@@ -37,7 +38,7 @@ mod tests {
         for (descriptors, wanted, connections) in [
             (None, 4096, 4096),
             (Some(1 << 20), 4096, 4096),
-            (Some(1024), 4096, 480),
+            (Some(1024), 4096, 448),
             (Some(1024), 100, 100),
             (Some(10), 100, 1),
         ] {

@@ -3,11 +3,11 @@
 mod check;
 mod connect;
 mod descriptors;
+mod door;
 mod io;
 mod reload;
 mod stop;
 
-use std::io::Result as IoResult;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,20 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use self::door::{Door, Entry};
 use self::reload::{Followed, Follower};
-use crate::access::{Authenticator, WatchedKeys};
+use crate::access::{Authenticator, Crowd, WatchedKeys};
 use crate::archive::Archives;
 use crate::artifact::key::Layout;
 use crate::catalog::Catalog;
 use crate::config::{Address, Config, Limits, Settings, Sources};
-use crate::http::{self, Front, Observers};
+use crate::http::{self, Front, Observers, Room};
 use crate::ledger::{Ledger, SystemClock};
 use crate::link::SigningKeys;
 use crate::links::Links;
@@ -72,6 +72,8 @@ pub struct Adapters {
 /// The service, ready to take connections.
 pub struct Server {
     routes: Router,
+    /// What connections beyond the cap get.
+    turning_away: Router,
     ledger: Arc<dyn Ledger>,
     links: Arc<Links>,
     health: Health,
@@ -110,6 +112,7 @@ impl Server {
         let agents = mcp::router(agents.with_links(Arc::clone(&links)));
         let people = Front {
             access,
+            crowd: Crowd::new(config.limits.requests_per_key),
             listing,
             reads,
             archives,
@@ -123,11 +126,16 @@ impl Server {
             fronts = fronts.merge(http::metrics_routes());
         }
         let (spans, sending) = config.traces.endpoint.as_ref().map(otlp::start).unzip();
-        let observers =
-            Observers { spans, sample_percent: config.traces.sample_percent, trusted_proxies: config.http.networks() };
-        let routes = http::around(fronts, draining.clone(), observers);
+        let observers = Arc::new(Observers {
+            spans,
+            sample_percent: config.traces.sample_percent,
+            trusted_proxies: config.http.networks(),
+        });
+        let turning_away = http::around(fronts.clone(), Room::None, &observers);
+        let routes = http::around(fronts, Room::UntilDraining(draining.clone()), &observers);
         let sending = sending.map(FutureExt::boxed);
-        Self { routes, ledger, links, health, sending, tracker, draining, limits: config.limits.clone() }
+        let limits = config.limits.clone();
+        Self { routes, turning_away, ledger, links, health, sending, tracker, draining, limits }
     }
 
     /// Serves `listener` until `stop`; then lets running answers finish within the drain time, cuts
@@ -137,22 +145,22 @@ impl Server {
         let sending = self.sending.take().map(tokio::spawn);
         let sweeper = tokio::spawn(sweep(Arc::clone(&self.ledger)));
         let graceful = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(self.limits.connections));
+        let door = Door::new(self.limits.connections);
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
-                accepted = accept(&listener, &places) => accepted,
+                accepted = door.accept(&listener) => accepted,
                 Some(_) = connections.join_next() => continue,
                 () = stop.drain.cancelled() => break,
             };
             match accepted {
-                Ok((stream, place)) => {
-                    let connection = self.connection(stream, graceful.watcher());
+                Ok((stream, entry)) => {
+                    let connection = self.connection(stream, &entry, graceful.watcher());
                     connections.spawn(async move {
                         metrics().connections.inc();
                         connection.await;
                         metrics().connections.dec();
-                        drop(place);
+                        drop(entry);
                     });
                 }
                 // Out of descriptors, most often: nothing helps but to wait for some to close.
@@ -193,20 +201,24 @@ impl Server {
             );
         }
         // With the routes goes the last that hands over spans: what is left of them is sent.
-        drop(self.routes);
+        drop((self.routes, self.turning_away));
         if let Some(sending) = sending {
             let _ = tokio::time::timeout_at(end, sending).await;
         }
     }
 
-    fn connection(&self, stream: TcpStream, watcher: Watcher) -> impl Future<Output = ()> + use<> {
+    fn connection(&self, stream: TcpStream, entry: &Entry, watcher: Watcher) -> impl Future<Output = ()> + use<> {
+        let head = Duration::from_secs(self.limits.head_seconds);
+        let (routes, head) =
+            if entry.served { (&self.routes, head) } else { (&self.turning_away, head.min(door::SPARE_HEAD)) };
         let mut http1 = hyper::server::conn::http1::Builder::new();
         http1
             .timer(TokioTimer::new())
-            .header_read_timeout(Duration::from_secs(self.limits.head_seconds))
+            .header_read_timeout(head)
+            .keep_alive(entry.served)
             .max_buf_size(usize::try_from(self.limits.head_bytes.bytes()).unwrap_or(usize::MAX));
         let peer = stream.peer_addr().ok().map(|address| Peer(address.ip()));
-        let service = self.routes.clone().map_request(move |mut request: hyper::Request<Incoming>| {
+        let service = routes.clone().map_request(move |mut request: hyper::Request<Incoming>| {
             if let Some(peer) = peer {
                 request.extensions_mut().insert(peer);
             }
@@ -228,12 +240,6 @@ impl Server {
             }
         }
     }
-}
-
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> IoResult<(TcpStream, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.expect("the semaphore is never closed");
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, place))
 }
 
 async fn sweep(ledger: Arc<dyn Ledger>) {

@@ -58,7 +58,8 @@ async fn a_client_that_drips_is_cut_and_charged_what_went_out() {
 
 #[tokio::test]
 async fn open_reads_are_capped_by_project_and_in_all() {
-    for (settings, own, foreign) in [("project_streams = 2", 429, 200), ("streams = 2", 429, 429)] {
+    let (project, process) = ((429, "TOO_MANY_REQUESTS"), (503, "OVERLOADED"));
+    for (settings, own, foreign) in [("project_streams = 2", project, 200), ("streams = 2", process, 503)] {
         let settings = format!("[limits]\n{settings}\n");
         let options = Options { settings, daily: Allowance::Unlimited, ..Options::default() };
         let service = Service::with(&[("t1", "a", &[7; 1000])], options).await;
@@ -69,9 +70,10 @@ async fn open_reads_are_capped_by_project_and_in_all() {
             open.push(service.get(PATH).await);
         }
         let third = service.get(PATH).await;
-        assert_eq!(third.status().as_u16(), own);
+        let status = third.status().as_u16();
         assert_eq!(third.headers()["retry-after"], "1");
-        assert_eq!(third.json::<Value>().await.expect("JSON")["code"], "TOO_MANY_REQUESTS");
+        let code = third.json::<Value>().await.expect("JSON")["code"].clone();
+        assert_eq!((status, code.as_str().expect("a code")), own);
         let other = service.request(Method::GET, PATH, &service.keys.foreign).send().await.expect("an answer");
         assert_eq!(other.status().as_u16(), foreign);
         drop(other);
@@ -135,4 +137,27 @@ async fn a_client_that_left_is_logged_as_499() {
     let line = log.lines().find(|line| line.contains("\"gone\"") && line.contains("499")).expect("a line");
     let line: Value = serde_json::from_str(line).expect("JSON");
     assert_eq!((&line["status"], &line["bytes"]), (&json!(499), &charged), "{line}");
+}
+
+#[tokio::test]
+async fn requests_of_one_key_are_capped_until_their_last_byte() {
+    let options = Options { settings: "[limits]\nrequests_per_key = 2\n".to_owned(), ..Options::default() };
+    let service = Service::with(&[("t1", "a", &[7; 1000])], options).await;
+    service.store.set(Fault::StallAfter(10));
+    let open = [service.get(PATH).await, service.get(PATH).await];
+    // Whatever it asks for.
+    let third = service.get("/v1/quota").await;
+    assert_eq!((third.status().as_u16(), &third.headers()["retry-after"]), (429, &"1".parse().expect("valid")));
+    let refusal: Value = third.json().await.expect("JSON");
+    assert_eq!(refusal["code"], "TOO_MANY_REQUESTS");
+    assert!(refusal["detail"].as_str().is_some_and(|detail| detail.contains("This key has 2 requests")), "{refusal}");
+    let other = service.request(Method::GET, "/v1/quota", &service.keys.automation).send().await.expect("an answer");
+    assert_eq!(other.status(), StatusCode::OK, "another key of the project has places of its own");
+    assert_eq!(service.get("/healthz").await.status(), StatusCode::OK);
+    service.store.set(Fault::None);
+    for answer in open {
+        assert_eq!(answer.bytes().await.expect("whole").len(), 1000);
+    }
+    service.settled().await;
+    assert_eq!(service.get(PATH).await.status(), 200, "places are given back");
 }

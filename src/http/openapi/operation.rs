@@ -11,9 +11,10 @@ use super::problems;
 type Shape = fn(&mut SchemaGenerator) -> Schema;
 
 /// What every operation can answer.
-const ALWAYS: [&str; 2] = ["SHUTTING_DOWN", "INTERNAL_ERROR"];
+const ALWAYS: [&str; 3] = ["OVERLOADED", "SHUTTING_DOWN", "INTERNAL_ERROR"];
 /// What every operation that needs a key can.
-const KEYED: [&str; 4] = ["UNAUTHENTICATED", "PROJECT_ACCESS_DENIED", "INVALID_REQUEST", "ACCESS_UNAVAILABLE"];
+const KEYED: [&str; 5] =
+    ["UNAUTHENTICATED", "PROJECT_ACCESS_DENIED", "INVALID_REQUEST", "TOO_MANY_REQUESTS", "ACCESS_UNAVAILABLE"];
 /// What every operation that needs a capability can.
 const CAPABLE: [&str; 2] = ["PROJECT_REQUIRED", "ACCESS_DENIED"];
 

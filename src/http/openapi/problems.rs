@@ -47,6 +47,7 @@ const fn meaning(kind: &Kind) -> &'static str {
              hold the room; wait as long as Retry-After says) or `too_large` (waiting does not help)."
         }
         Kind::TooManyRequests => "Too much at once; wait as long as Retry-After says.",
+        Kind::Overloaded => "The replica carries as much as it can; another may not.",
         Kind::QuotaUnavailable => "The ledger does not answer, and nothing is served that is not metered.",
         Kind::StoreUnavailable => "The object store does not answer.",
         Kind::AccessUnavailable => "The platform that knows the keys does not answer.",
@@ -99,6 +100,7 @@ fn kinds() -> Vec<Kind> {
         Kind::RangeNotSatisfiable(1_048_576),
         Kind::DownloadQuotaExceeded(Box::new(At { now: LedgerTime(1_796_040_000_000), reply: refusal })),
         Kind::TooManyRequests,
+        Kind::Overloaded,
         Kind::QuotaUnavailable,
         Kind::StoreUnavailable,
         Kind::AccessUnavailable,
@@ -113,7 +115,6 @@ pub(super) fn of_bytes(code: &str) -> bool {
         code,
         "RANGE_NOT_SATISFIABLE"
             | "DOWNLOAD_QUOTA_EXCEEDED"
-            | "TOO_MANY_REQUESTS"
             | "QUOTA_UNAVAILABLE"
             | "ARTIFACT_CHANGED"
             | "ARTIFACT_NOT_READY"
