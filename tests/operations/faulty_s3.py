@@ -1,7 +1,7 @@
 """A proxy before an S3 server that errs as a test says when an object's content is asked for."""
 
 import http.client
-import socket
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,21 +31,14 @@ class Proxy:
     """What it does, and what it has seen."""
 
     url: str = ""
-    # fault(answer, n): changes the answer to the n-th GET of an object (0 is the first). It may put other
-    # objects into the server first.
-    fault: callable = None
-    # head(answer): the same for every HEAD.
-    head: callable = None
-    gets: list = field(default_factory=list)
+    # The last segment of an object's key → fault(answer, n), which changes the answer to the n-th GET of that
+    # object; 0 is the first.
+    faults: dict = field(default_factory=dict)
+    # How often each has been asked for.
+    gets: Counter = field(default_factory=Counter)
     lock: Lock = field(default_factory=Lock)
     # Ends what stalls.
     over: Event = field(default_factory=Event)
-
-    def err(self, fault=None, head=None):
-        """Begins to err so, and to count anew."""
-        with self.lock:
-            self.fault, self.head = fault, head
-            self.gets.clear()
 
 
 @contextmanager
@@ -60,13 +53,12 @@ def before(server_url):
         def pass_on(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             path = urlsplit(self.path)
+            name = path.path.rsplit("/", 1)[-1]
             is_content = self.command == "GET" and "list-type" not in path.query
+            fault = proxy.faults.get(name) if is_content else None
             with proxy.lock:
-                number, fault = len(proxy.gets), proxy.fault if is_content else None
-                if is_content:
-                    proxy.gets.append(self.headers.get("Range"))
-                if self.command == "HEAD" and proxy.head:
-                    fault = lambda answer, _, head=proxy.head: head(answer)
+                number = proxy.gets[name]
+                proxy.gets[name] += is_content
             upstream = http.client.HTTPConnection(target, timeout=60)
             try:
                 upstream.request(self.command, self.path, body, dict(self.headers.items()))
@@ -114,7 +106,6 @@ def before(server_url):
             pass  # A connection that the other side has closed.
 
     server = Server(("127.0.0.1", 0), Handler)
-    server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     proxy.url = f"http://127.0.0.1:{server.server_port}"
