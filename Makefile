@@ -42,7 +42,7 @@ lint: ## Formatting, lints, documentation; licences too where cargo-deny is inst
 e2e: e2e-downloads
 
 .PHONY: e2e-downloads
-e2e-downloads: tools ## Downloads by aria2, Node and a headless Chromium
+e2e-downloads: tools ## Downloads by aria2, rclone, Node, httpx and a headless Chromium; slow clients; large archives
 	tests/debian-packages.sh e2e
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/e2e/downloads $(ARGS)
@@ -54,6 +54,11 @@ SOAK_SECONDS ?= 300
 soak: tools ## Faults under load and random histories, again and again: SOAK_SECONDS=300 for each of them
 	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test ledger model:: -- --nocapture --test-threads=1
 	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test faults -- --nocapture --test-threads=1
+	tests/debian-packages.sh e2e
+	cargo build --locked
+	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest tests/operations/test_store_faults.py
+	SLOW_CLIENTS=1000 ARCHIVE_FILES=99999 target/venv/bin/python -m pytest -s \
+		tests/e2e/downloads/test_slow_clients.py tests/e2e/downloads/test_large_archives.py
 
 .PHONY: bench
 bench: target/venv/.installed target/venv-images/.installed ## Downloads beside nginx, windows, images beside decoders, calls beside rmcp
