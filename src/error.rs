@@ -51,6 +51,7 @@ pub enum Kind {
     TooManyRequests,
     QuotaUnavailable,
     StoreUnavailable,
+    AccessUnavailable,
     ShuttingDown,
     InternalError,
 }
@@ -94,6 +95,7 @@ impl Kind {
             Self::TooManyRequests => "TOO_MANY_REQUESTS",
             Self::QuotaUnavailable => "QUOTA_UNAVAILABLE",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
+            Self::AccessUnavailable => "ACCESS_UNAVAILABLE",
             Self::ShuttingDown => "SHUTTING_DOWN",
             Self::InternalError => "INTERNAL_ERROR",
         }
@@ -128,7 +130,7 @@ impl Kind {
             Self::PreconditionFailed => 412,
             Self::RangeNotSatisfiable(_) => 416,
             Self::DownloadQuotaExceeded(_) | Self::TooManyRequests => 429,
-            Self::QuotaUnavailable | Self::StoreUnavailable | Self::ShuttingDown => 503,
+            Self::QuotaUnavailable | Self::StoreUnavailable | Self::AccessUnavailable | Self::ShuttingDown => 503,
             Self::InternalError => 500,
         }
     }
@@ -235,6 +237,7 @@ mod tests {
             (Kind::TooManyRequests, "TOO_MANY_REQUESTS", 429),
             (Kind::QuotaUnavailable, "QUOTA_UNAVAILABLE", 503),
             (Kind::StoreUnavailable, "STORE_UNAVAILABLE", 503),
+            (Kind::AccessUnavailable, "ACCESS_UNAVAILABLE", 503),
             (Kind::ShuttingDown, "SHUTTING_DOWN", 503),
             (Kind::InternalError, "INTERNAL_ERROR", 500),
         ] {
