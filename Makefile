@@ -26,7 +26,10 @@ test: tools ## Install what the tests need below target/, then run all of them
 	target/venv/bin/python -m pytest tests/operations $(ARGS)
 
 .PHONY: e2e
-e2e: tools target/npm-agents/.installed target/venv-agents/.installed ## Run coding agents against it, with models that play a script
+e2e: e2e-agents e2e-downloads e2e-scale ## The long ones: agents, browsers and download clients, several replicas
+
+.PHONY: e2e-agents
+e2e-agents: tools target/npm-agents/.installed target/venv-agents/.installed ## Run coding agents against it, with models that play a script
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/clients/e2e_*.py $(ARGS)
 
@@ -38,16 +41,11 @@ lint: ## Formatting, lints, documentation; licences too where cargo-deny is inst
 	@if command -v cargo-deny > /dev/null; then cargo deny --locked check; \
 	else echo 'cargo-deny is not installed: licences and sources were not checked'; fi
 
-.PHONY: e2e
-e2e: e2e-downloads
-
 .PHONY: e2e-downloads
-e2e-downloads: tools ## Downloads by aria2, Node and a headless Chromium
+e2e-downloads: tools ## Downloads by aria2, rclone, Node, httpx and a headless Chromium; slow clients; large archives
 	tests/debian-packages.sh e2e
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/e2e/downloads $(ARGS)
-
-e2e: e2e-scale
 
 .PHONY: e2e-scale
 e2e-scale: tools ## Three replicas behind nginx over a Redis Cluster, while parts are killed and added
@@ -65,6 +63,9 @@ soak: tools ## Faults under load and random histories, again and again: SOAK_SEC
 	tests/debian-packages.sh e2e
 	cargo build --locked
 	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest --timeout=$$(($(SOAK_SECONDS) + 300)) -s tests/e2e/scale
+	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest tests/operations/test_store_faults.py
+	SLOW_CLIENTS=1000 ARCHIVE_FILES=99999 target/venv/bin/python -m pytest -s \
+		tests/e2e/downloads/test_slow_clients.py tests/e2e/downloads/test_large_archives.py
 
 .PHONY: bench
 bench: target/venv/.installed target/venv-images/.installed ## Downloads beside nginx, windows, images beside decoders, calls beside rmcp

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, de};
 
 use crate::ledger::{Allowance, MAX_AMOUNT};
+use crate::request::number::integer;
 
 /// A whole number of bytes, 0 to [`MAX_AMOUNT`].
 ///
@@ -134,6 +135,11 @@ impl<T> de::Visitor<'_> for Visitor<T> {
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
         self.visit_u64(u64::try_from(number).map_err(|_| E::custom(InvalidSize))?)
     }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        let whole = serde_json::Number::from_f64(number).as_ref().and_then(integer);
+        self.visit_i64(whole.ok_or_else(|| E::custom(InvalidSize))?)
+    }
 }
 
 #[cfg(test)]
@@ -219,8 +225,9 @@ mod tests {
         let read = |text: &str| toml::from_str::<Settings>(text).map(|s| (s.credit.bytes(), s.daily));
         assert_eq!(read("credit='1 KiB'\ndaily='unlimited'"), Ok((1024, Allowance::Unlimited)));
         assert_eq!(read("credit=5\ndaily=0"), Ok((5, Allowance::Bytes(0))));
+        assert_eq!(read("credit=5.0\ndaily=1e3"), Ok((5, Allowance::Bytes(1000))));
         assert_eq!(read("credit=5\ndaily='2 MB'"), Ok((5, Allowance::Bytes(2_000_000))));
-        for bad in ["credit=-1\ndaily=0", "credit='unlimited'\ndaily=0", "credit=1\ndaily=''", "credit=1.0\ndaily=0"] {
+        for bad in ["credit=-1\ndaily=0", "credit='unlimited'\ndaily=0", "credit=1\ndaily=''", "credit=1.5\ndaily=0"] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }

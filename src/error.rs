@@ -53,6 +53,7 @@ pub enum Kind {
     Overloaded,
     QuotaUnavailable,
     StoreUnavailable,
+    AccessUnavailable,
     ShuttingDown,
     InternalError,
 }
@@ -97,6 +98,7 @@ impl Kind {
             Self::Overloaded => "OVERLOADED",
             Self::QuotaUnavailable => "QUOTA_UNAVAILABLE",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
+            Self::AccessUnavailable => "ACCESS_UNAVAILABLE",
             Self::ShuttingDown => "SHUTTING_DOWN",
             Self::InternalError => "INTERNAL_ERROR",
         }
@@ -131,7 +133,11 @@ impl Kind {
             Self::PreconditionFailed => 412,
             Self::RangeNotSatisfiable(_) => 416,
             Self::DownloadQuotaExceeded(_) | Self::TooManyRequests => 429,
-            Self::Overloaded | Self::QuotaUnavailable | Self::StoreUnavailable | Self::ShuttingDown => 503,
+            Self::Overloaded
+            | Self::QuotaUnavailable
+            | Self::StoreUnavailable
+            | Self::AccessUnavailable
+            | Self::ShuttingDown => 503,
             Self::InternalError => 500,
         }
     }
@@ -239,6 +245,7 @@ mod tests {
             (Kind::Overloaded, "OVERLOADED", 503),
             (Kind::QuotaUnavailable, "QUOTA_UNAVAILABLE", 503),
             (Kind::StoreUnavailable, "STORE_UNAVAILABLE", 503),
+            (Kind::AccessUnavailable, "ACCESS_UNAVAILABLE", 503),
             (Kind::ShuttingDown, "SHUTTING_DOWN", 503),
             (Kind::InternalError, "INTERNAL_ERROR", 500),
         ] {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
 
@@ -17,7 +18,7 @@ use crate::catalog::{Catalog, Found};
 use crate::cursor;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{Clock, Ledger, LedgerTime, Link, LinkId, Unavailable};
-use crate::link::{Claims, DEFAULT_LIFE_SECONDS, MAX_LIFE_SECONDS, MIN_LIFE_SECONDS, SigningKeys};
+use crate::link::{Claims, DEFAULT_LIFE_SECONDS, MIN_LIFE_SECONDS, SigningKeys};
 use crate::listing::{ListQuery, page_limit};
 use crate::store::ETag;
 
@@ -36,18 +37,19 @@ pub struct Links {
 }
 
 /// A link as its maker gets it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Minted {
     /// To be followed by whoever has it.
     pub url: String,
     /// The last second at which a download may begin.
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub expires_at: Timestamp,
     /// Names the link, to revoke it and in the audit.
     pub link_id: LinkId,
 }
 
 /// A link as listings show it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LinkItem {
     /// The link.
     pub link_id: LinkId,
@@ -58,11 +60,12 @@ pub struct LinkItem {
     /// The key that asked for it.
     pub key_id: String,
     /// The last second at which a download may begin.
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub expires_at: Timestamp,
 }
 
 /// A page of links.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LinkPage {
     /// The oldest first.
     pub items: Vec<LinkItem>,
@@ -152,7 +155,8 @@ impl Links {
     }
 
     /// Makes a link to the present version of an artifact that lives `seconds`
-    /// ([`MIN_LIFE_SECONDS`] to [`MAX_LIFE_SECONDS`], default [`DEFAULT_LIFE_SECONDS`]).
+    /// ([`MIN_LIFE_SECONDS`] to what [`link_life_seconds`](Authenticator::link_life_seconds) says, default
+    /// [`DEFAULT_LIFE_SECONDS`]).
     ///
     /// # Errors
     /// `LINKS_DISABLED`, `INVALID_REQUEST`, `QUOTA_UNAVAILABLE`, and those of [`Catalog::find`].
@@ -167,8 +171,9 @@ impl Links {
             return Err(disabled());
         }
         let seconds = seconds.unwrap_or(DEFAULT_LIFE_SECONDS);
-        if !(MIN_LIFE_SECONDS..=MAX_LIFE_SECONDS).contains(&seconds) {
-            let rule = format!("expires_in_seconds is from {MIN_LIFE_SECONDS} to {MAX_LIFE_SECONDS}.");
+        let most = self.access.link_life_seconds();
+        if !(MIN_LIFE_SECONDS..=most).contains(&seconds) {
+            let rule = format!("expires_in_seconds is from {MIN_LIFE_SECONDS} to {most}.");
             return Err(Error::new(Kind::InvalidRequest, rule));
         }
         let found = self.catalog.find(who.viewer(), trial, name).await?;
@@ -245,8 +250,8 @@ impl Links {
     /// say, at the admission.
     ///
     /// # Errors
-    /// `LINK_INVALID`, `LINK_EXPIRED`; `LINK_REVOKED` if its issuer may no longer download;
-    /// `INTERNAL_ERROR` while keys cannot be checked.
+    /// `LINK_INVALID`, `LINK_EXPIRED`; `LINK_REVOKED` if its issuer may no longer download, or it lives
+    /// longer than links now may; `ACCESS_UNAVAILABLE`, `INTERNAL_ERROR` while keys cannot be checked.
     pub async fn follow(&self, token: &str) -> Result<Followed> {
         let claims = self.keys.load().as_ref().and_then(|keys| keys.verify(token).ok()).ok_or_else(|| {
             Error::new(
@@ -254,14 +259,20 @@ impl Links {
                 "This link is not valid: it was cut or changed on its way, or its signing key was withdrawn. Ask for a new one.",
             )
         })?;
-        if self.clock.now_ms() / 1000 > claims.expires {
+        let now = self.clock.now_ms() / 1000;
+        if now > claims.expires {
             return Err(Error::new(Kind::LinkExpired, "This link has expired; ask for a new one."));
+        }
+        // It was made while keys were known for longer than they are now.
+        if claims.expires - now > self.access.link_life_seconds() {
+            let rule = "Links that live so long are not made here any more; ask for a new link.";
+            return Err(Error::new(Kind::LinkRevoked, rule));
         }
         let issuer = self.access.still(&claims.issuer, &claims.project).await;
         match issuer.and_then(|issuer| issuer.downloader()) {
             Ok(who) => Ok(Followed { who, claims }),
             Err(error) => Err(match error.kind() {
-                Kind::InternalError => error,
+                Kind::InternalError | Kind::AccessUnavailable => error,
                 _ => Error::new(
                     Kind::LinkRevoked,
                     "The key that made this link may no longer download; ask for a new link.",

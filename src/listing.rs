@@ -5,6 +5,7 @@ pub(crate) mod near;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::access::Viewer;
@@ -33,7 +34,7 @@ pub struct ListQuery {
 }
 
 /// An artifact as listings show it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ArtifactItem {
     /// The name as one URL path segment.
     pub artifact_id: String,
@@ -46,13 +47,14 @@ pub struct ArtifactItem {
     /// The validator, as in the `ETag` header.
     pub etag: String,
     /// RFC 3339, UTC, whole seconds.
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub modified_at: Timestamp,
     /// Always `uploaded`: the object store knows no other artifacts.
     pub upload_state: &'static str,
 }
 
 /// A page of artifacts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ArtifactPage {
     /// Sorted by the name's bytes.
     pub items: Vec<ArtifactItem>,
@@ -60,20 +62,19 @@ pub struct ArtifactPage {
     pub next_cursor: Option<String>,
     /// Entries in the page's span that are not shown: no client could name them, or they are links
     /// or special files.
-    ///
-    /// Not called `skipped`, which a client of the platform takes for a failure.
+    // Not called `skipped`, which a client of the platform takes for a failure.
     pub omitted: u64,
 }
 
 /// A trial as listings show it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TrialItem {
     /// The trial.
     pub trial_id: TrialId,
 }
 
 /// A page of trials.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TrialPage {
     /// Sorted by bytes.
     pub items: Vec<TrialItem>,

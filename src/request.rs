@@ -1,5 +1,8 @@
 //! What every front reads from a request's head: its id and its credentials.
 
+pub mod forwarded;
+pub mod number;
+
 use std::fmt;
 use std::sync::Arc;
 

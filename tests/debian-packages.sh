@@ -31,6 +31,7 @@ case ${1:-} in
         need aria2 aria2c --version
         need chromium chromium --version
         need nginx-light test -x /usr/sbin/nginx
+        need rclone rclone version
         ;;
     bench)
         need nginx-light test -x /usr/sbin/nginx

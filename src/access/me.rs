@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Capability, KeyKind, Principal};
 use crate::artifact::{ProjectId, WorkspaceId};
 
 /// The body of `GET /v1/me`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Me {
     auth_method: &'static str,
     workspace: Option<Workspace>,
@@ -19,14 +20,14 @@ pub struct Me {
 }
 
 /// A workspace; it has no other name than its id.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Workspace {
     workspace_id: WorkspaceId,
     name: WorkspaceId,
 }
 
 /// A project; it has no other name than its id.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ProjectOf {
     project_id: ProjectId,
     workspace_id: WorkspaceId,

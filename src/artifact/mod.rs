@@ -22,7 +22,7 @@ pub struct InvalidId {
 
 /// Defines a cheaply cloned, validated string: one type per kind of identifier.
 macro_rules! identifier {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $check:path) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $check:path, $schema:tt) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Arc<str>);
@@ -70,20 +70,30 @@ macro_rules! identifier {
                 Self::parse(&text).map_err(serde::de::Error::custom)
             }
         }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
     };
 }
 
 identifier!(
     /// A workspace: `[A-Za-z0-9_-]{1,128}`.
-    WorkspaceId, "a workspace id", check_workspace
+    WorkspaceId, "a workspace id", check_workspace, {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,128}$"}
 );
 identifier!(
     /// A project, unique across workspaces: `[A-Za-z0-9_:-]{1,128}`.
-    ProjectId, "a project id", check_project
+    ProjectId, "a project id", check_project, {"type": "string", "pattern": "^[A-Za-z0-9_:-]{1,128}$"}
 );
 identifier!(
     /// A trial of a project: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`.
-    TrialId, "a trial id", check_trial
+    TrialId, "a trial id", check_trial, {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"}
 );
 identifier!(
     /// An artifact's logical POSIX path inside its trial.
@@ -91,7 +101,13 @@ identifier!(
     /// UTF-8, 1 to 1024 bytes, `/`-separated; no empty, `.` or `..` segment, no backslash, no
     /// control character, no Windows drive prefix. Compared byte by byte: two normal forms of one
     /// accented letter are two names.
-    ArtifactName, "an artifact name", check_name
+    ArtifactName, "an artifact name", check_name, {
+        "type": "string",
+        "description": "A relative POSIX path of at most 1024 bytes of UTF-8: no empty, `.` or `..` segment, no \
+                        backslash, no control character, no drive letter at its head.",
+        "minLength": 1,
+        "maxLength": 1024,
+    }
 );
 
 /// The longest identifier of a workspace, project or trial, in bytes.

@@ -237,7 +237,10 @@ mod tests {
         assert!(config.layout("").is_ok());
         assert!(config.signing_keys().expect("a secret").is_some());
         let link_key = fs::read(dir.path().join("link.key")).expect("written");
-        assert_eq!(config.access.keys_file, dir.path().canonicalize().expect("there").join("keys.toml"));
+        assert_eq!(
+            config.access.keys_file.as_deref(),
+            Some(&*dir.path().canonicalize().expect("there").join("keys.toml"))
+        );
         let again = prepare(options(dir.path(), Some(&store))).expect("prepared");
         assert_eq!(again.keys, plan.keys);
         assert_eq!(fs::read(dir.path().join("link.key")).expect("kept"), link_key);

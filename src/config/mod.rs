@@ -16,11 +16,13 @@ mod sources;
 use std::path::{Path, PathBuf};
 
 use toml::Table;
+use url::Url;
 
 use crate::artifact::key::Layout;
 use crate::ledger::{Policy, ResetZone, Rules, WarnAt};
 use crate::link::SigningKeys;
 use crate::read::{Caps, Timing};
+use crate::request::forwarded::Network;
 
 pub use address::Address;
 pub use secret::Secret;
@@ -164,6 +166,43 @@ impl Config {
             stall_ms: self.limits.stall_seconds * 1000,
             ..Timing::default()
         }
+    }
+}
+
+/// Who knows the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessSource<'a> {
+    /// This file.
+    File(&'a Path),
+    /// The platform here.
+    Platform(&'a Url),
+}
+
+impl AccessConfig {
+    /// Who knows the keys.
+    ///
+    /// # Errors
+    /// [`ConfigError`] unless it is one of the two.
+    pub fn source(&self) -> Result<AccessSource<'_>, ConfigError> {
+        match (&self.keys_file, &self.upstream) {
+            (Some(path), None) => Ok(AccessSource::File(path)),
+            (None, Some(base)) => Ok(AccessSource::Platform(base)),
+            (Some(_), Some(_)) => {
+                Err(invalid("access.keys_file and access.upstream are both set; take one of them out"))
+            }
+            (None, None) => Err(invalid(format!(
+                "{}; or set access.upstream, where a platform knows the keys",
+                sources::missing_fault("access.keys_file", "ARTIFACTD_ACCESS__KEYS_FILE", None)
+            ))),
+        }
+    }
+}
+
+impl HttpConfig {
+    /// Proxies that are believed when they say from where a request comes.
+    #[must_use]
+    pub fn networks(&self) -> Vec<Network> {
+        self.trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect()
     }
 }
 

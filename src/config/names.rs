@@ -3,6 +3,7 @@
 use url::Url;
 
 use super::{Address, Config, ConfigError, invalid};
+use crate::request::forwarded::Network;
 
 /// Judges the names in `config`.
 ///
@@ -28,7 +29,12 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
             )));
         }
     }
-    Ok(())
+    for network in &config.http.trusted_proxies {
+        if let Err(rule) = network.parse::<Network>() {
+            return Err(invalid(format!("http.trusted_proxies has {network:?}; it holds {rule}")));
+        }
+    }
+    config.access.source().map(drop)
 }
 
 /// A URL of HTTP with nothing behind its path and no password in it.

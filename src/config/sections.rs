@@ -125,7 +125,19 @@ section! {
     /// Who may ask.
     pub struct AccessConfig of "access" {
         /// The key file, as `artifactd keys` writes it. A change of it is in force within two seconds.
-        keys_file: PathBuf = Preset::Required, Form::File;
+        /// This or `upstream` is required.
+        keys_file: Option<PathBuf> = Preset::Unset, Form::File;
+        /// A platform that knows the keys instead: its `GET /v1/me` is asked with the caller's `Authorization`,
+        /// `X-Workspace-ID` and `X-Project-ID`. Signed links then live at most an hour.
+        upstream: Option<url::Url> = Preset::Unset, Form::Text("a URL such as https://platform.example.com", names::is_web);
+        /// How long an answer of the platform is good without asking again, and so how long a key that was
+        /// withdrawn may still be used. A refusal is good for 5 seconds at most.
+        upstream_fresh_seconds: u64 = Preset::Is("10"), seconds(0, 300);
+        /// While the platform does not answer, what it last said of a key is good for so long, counted from when
+        /// it said it; other keys get 503 `ACCESS_UNAVAILABLE`. 0 lets nobody in without an answer.
+        upstream_grace_seconds: u64 = Preset::Is("60"), seconds(0, 3600);
+        /// How long the platform may take to answer.
+        upstream_timeout_ms: u64 = Preset::Is("3000"), Form::Number { unit: "milliseconds", least: 50, most: 60_000 };
     }
 }
 
@@ -156,6 +168,9 @@ section! {
         allowed_hosts: Vec<String> = Preset::Is("[]"), Form::Texts("names, or names with a port, such as files.example.com");
         /// Origins that browsers may send MCP requests from, besides loopback and the origin of `public_url`.
         allowed_origins: Vec<String> = Preset::Is("[]"), Form::Texts("origins, such as https://app.example.com");
+        /// Proxies whose `X-Forwarded-For` or `Forwarded` is believed: it says from where a request comes, in the
+        /// log. Addresses and networks; where both fields are there and do not agree, neither is believed.
+        trusted_proxies: Vec<String> = Preset::Is("[]"), Form::Texts("addresses or networks, such as 10.0.0.0/8");
         /// Where `/metrics` is served alone, so that clients do not reach it. Without it `/metrics` is served
         /// beside the API.
         metrics_listen: Option<Address> = Preset::Unset, ADDRESS;

@@ -118,8 +118,23 @@ fn the_environment_comes_after_the_file_and_flags_after_both() {
 fn what_is_wrong_is_named() {
     let with = |more: &str| format!("{LEAST}\n{more}");
     let instead = |line: &str, other: &str| LEAST.replace(line, other);
-    let file: [(String, &[&str]); 44] = [
-        (String::new(), &["store.url is missing", "ARTIFACTD_STORE__URL", "access.keys_file is missing"]),
+    let file: [(String, &[&str]); 50] = [
+        (String::new(), &["store.url is missing", "ARTIFACTD_STORE__URL"]),
+        (
+            instead("keys_file = \"keys.toml\"", ""),
+            &["access.keys_file is missing", "ARTIFACTD_ACCESS__KEYS_FILE", "or set access.upstream"],
+        ),
+        (
+            instead("keys_file", "upstream = \"https://platform.example\"\n    keys_file"),
+            &["access.keys_file and access.upstream are both set", "take one of them out"],
+        ),
+        (
+            instead("keys_file = \"keys.toml\"", "upstream = \"platform.example\""),
+            &["access.upstream is \"platform.example\"", "https://platform.example.com"],
+        ),
+        (with("upstream_grace_seconds = 9999"), &["access.upstream_grace_seconds is 9999", "seconds from 0 to 3600"]),
+        (with("[http]\ntrusted_proxies = [\"10.0.0.1/8\"]"), &["http.trusted_proxies has", "10.0.0.0/8"]),
+        (with("[http]\ntrusted_proxies = [\"proxy.internal\"]"), &["http.trusted_proxies has", "10.0.0.0/8"]),
         (instead("url = \"embedded:///ledger.db\"", ""), &["ledger.url is missing", "ARTIFACTD_LEDGER__URL"]),
         (instead("url = \"file:///data\"", "url = \"\""), &["store.url is empty", "s3://bucket/prefix"]),
         (instead("url = \"file:///data\"", "url = 3"), &["store.url is 3"]),
@@ -207,7 +222,7 @@ fn what_is_wrong_is_named() {
 fn everything_that_is_wrong_is_said_at_once() {
     let error = load("[quota]\ndaily_bytes = 0.5\n[limits]\nstreams = 0\n", &[("ARTIFACTD_X", "1")]);
     let error = error.expect_err("wrong").to_string();
-    assert_eq!(error.lines().count(), 5, "{error}");
+    assert_eq!(error.lines().count(), 4, "{error}");
 }
 
 #[test]

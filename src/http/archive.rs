@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use http::header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
@@ -16,14 +14,43 @@ use super::Front;
 use super::body::StreamBody;
 use super::extract::{Params, TrialPath};
 use super::headers;
+use super::openapi::{Operation, Routes, parameters};
 use super::problem::Problem;
 use super::ratelimit;
 use crate::access::Principal;
 use crate::archive::Plan;
 use crate::request::RequestId;
 
-pub(super) fn routes() -> Router<Arc<Front>> {
-    Router::new().route("/v1/trials/{trial_id}/archive", get(archive))
+pub(super) fn routes() -> Routes {
+    let described = Operation::get("/v1/trials/{trial_id}/archive", "downloadArchive", "Artifacts")
+        .says(
+            "A trial's artifacts as one ZIP file",
+            "Stored, not packed: its length is known in advance, reserved whole and charged as it goes out. No ranges.",
+        )
+        .needs(&["jobs.read", "artifacts.download"])
+        .takes(parameters::trial_id())
+        .takes(parameters::prefix())
+        .bytes(
+            200,
+            "application/zip",
+            "The archive.",
+            &["Accept-Ranges", "Content-Disposition", "Cache-Control", "RateLimit", "RateLimit-Policy"],
+        )
+        .refuses(&[
+            "INVALID_NAME",
+            "INVALID_REQUEST",
+            "TRIAL_NOT_FOUND",
+            "ARTIFACT_NOT_FOUND",
+            "ARTIFACT_CHANGED",
+            "ARTIFACT_NOT_READY",
+            "ARTIFACT_ENCODED",
+            "ARCHIVE_TOO_LARGE",
+            "DOWNLOAD_QUOTA_EXCEEDED",
+            "TOO_MANY_REQUESTS",
+            "QUOTA_UNAVAILABLE",
+            "STORE_UNAVAILABLE",
+        ]);
+    Routes::new().add_with_head(described, archive)
 }
 
 #[derive(Deserialize)]

@@ -2,27 +2,138 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
-use axum::{Json, Router};
 use http::{HeaderMap, Method};
+use serde_json::json;
 
 use super::Front;
 use super::content::{Ask, Way, serve};
 use super::extract::{ArtifactPath, ContentParams, ListParams, Params, TrialPath};
+use super::openapi::{Operation, Routes, parameters};
 use super::problem::Problem;
 use crate::access::Principal;
 use crate::error::Result;
 use crate::listing::{ArtifactItem, ArtifactPage, TrialPage};
 use crate::request::RequestId;
 
-pub(super) fn routes() -> Router<Arc<Front>> {
-    Router::new()
-        .route("/v1/trials", get(trials))
-        .route("/v1/trials/{trial_id}/artifacts", get(artifacts))
-        .route("/v1/trials/{trial_id}/artifacts/{artifact_id}", get(artifact))
-        .route("/v1/trials/{trial_id}/artifacts/{artifact_id}/content", get(content))
+const TAG: &str = "Artifacts";
+/// The first item of a listing, as parameters.
+const FIRST_ITEM: [(&str, &str); 2] =
+    [("trial_id", "$request.path.trial_id"), ("artifact_id", "$response.body#/items/0/artifact_id")];
+
+pub(super) fn routes() -> Routes {
+    let item = json!({
+        "artifact_id": "verifier~1test-stdout.txt", "name": "verifier/test-stdout.txt", "size": 1_048_576,
+        "media_type": "text/plain; charset=utf-8", "etag": "\"5f2b-1a\"", "modified_at": "2026-11-29T12:00:00Z",
+        "upload_state": "uploaded",
+    });
+    let listed_trials = Operation::get("/v1/trials", "listTrials", TAG)
+        .says("The project's trials", "Sorted by bytes.")
+        .needs(&["jobs.read"])
+        .takes(parameters::limit())
+        .takes(parameters::cursor())
+        .answers::<TrialPage>(
+            200,
+            "A page.",
+            json!({"items": [{"trial_id": "plot-training-loss__Qm7RtZ2"}], "next_cursor": null}),
+        )
+        .leads_to("listArtifacts", &[("trial_id", "$response.body#/items/0/trial_id")])
+        .leads_to("downloadArchive", &[("trial_id", "$response.body#/items/0/trial_id")])
+        .refuses(&["INVALID_LIMIT", "INVALID_CURSOR", "STORE_UNAVAILABLE"]);
+    let listed = Operation::get("/v1/trials/{trial_id}/artifacts", "listArtifacts", TAG)
+        .says("A trial's artifacts", "Sorted by the name's bytes.")
+        .needs(&["jobs.read"])
+        .takes(parameters::trial_id())
+        .takes(parameters::limit())
+        .takes(parameters::cursor())
+        .takes(parameters::prefix())
+        .answers::<ArtifactPage>(200, "A page.", json!({"items": [item], "next_cursor": null, "omitted": 0}))
+        .leads_to("getArtifact", &FIRST_ITEM)
+        .leads_to("downloadArtifact", &FIRST_ITEM)
+        .leads_to("mintLink", &FIRST_ITEM)
+        .refuses(&[
+            "INVALID_LIMIT",
+            "INVALID_CURSOR",
+            "INVALID_NAME",
+            "INVALID_REQUEST",
+            "TRIAL_NOT_FOUND",
+            "STORE_UNAVAILABLE",
+        ]);
+    let shown = Operation::get("/v1/trials/{trial_id}/artifacts/{artifact_id}", "getArtifact", TAG)
+        .says("One artifact as listings show it", "")
+        .needs(&["jobs.read"])
+        .takes(parameters::trial_id())
+        .takes(parameters::artifact_id())
+        .answers::<ArtifactItem>(200, "The artifact.", item)
+        .refuses(&["INVALID_NAME", "TRIAL_NOT_FOUND", "ARTIFACT_NOT_FOUND", "STORE_UNAVAILABLE"]);
+    let downloaded = Operation::get("/v1/trials/{trial_id}/artifacts/{artifact_id}/content", "downloadArtifact", TAG)
+        .says(
+            "The bytes of an artifact",
+            "Inert in a browser, whatever the run wrote. The whole size is reserved while the answer runs, for each \
+         connection of a parallel download again; what went out is charged.",
+        )
+        .needs(&["jobs.read", "artifacts.download"])
+        .takes(parameters::trial_id())
+        .takes(parameters::artifact_id());
+    Routes::new()
+        .add(listed_trials, trials)
+        .add(listed, artifacts)
+        .add(shown, artifact)
+        .add_with_head(of_content(downloaded), content)
+}
+
+/// What the bytes of an artifact are asked for with, by whatever way, and what comes of it.
+pub(super) fn of_content(operation: Operation) -> Operation {
+    let operation = operation.takes(parameters::disposition());
+    let operation = parameters::conditions().into_iter().fold(operation, Operation::takes);
+    operation
+        .bytes(
+            200,
+            "*/*",
+            "All bytes.",
+            &[
+                "ETag",
+                "Last-Modified",
+                "Accept-Ranges",
+                "Content-Disposition",
+                "Cache-Control",
+                "RateLimit",
+                "RateLimit-Policy",
+            ],
+        )
+        .bytes(
+            206,
+            "*/*",
+            "The bytes of the range.",
+            &[
+                "ETag",
+                "Last-Modified",
+                "Accept-Ranges",
+                "Content-Disposition",
+                "Cache-Control",
+                "Content-Range",
+                "RateLimit",
+                "RateLimit-Policy",
+            ],
+        )
+        .bare(304, "The version that the client has.", &["ETag", "Last-Modified", "Cache-Control"])
+        .refuses(&[
+            "INVALID_NAME",
+            "INVALID_REQUEST",
+            "TRIAL_NOT_FOUND",
+            "ARTIFACT_NOT_FOUND",
+            "ARTIFACT_CHANGED",
+            "ARTIFACT_NOT_READY",
+            "ARTIFACT_ENCODED",
+            "PRECONDITION_FAILED",
+            "RANGE_NOT_SATISFIABLE",
+            "DOWNLOAD_QUOTA_EXCEEDED",
+            "TOO_MANY_REQUESTS",
+            "QUOTA_UNAVAILABLE",
+            "STORE_UNAVAILABLE",
+        ])
 }
 
 async fn trials(

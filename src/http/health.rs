@@ -11,12 +11,62 @@ use http::{HeaderValue, Uri};
 use serde_json::{Value, json};
 
 use super::Front;
+use super::openapi::{Operation, Routes, parameters};
 use super::problem::Problem;
 use crate::error::{Error, Kind};
 use crate::telemetry::metrics::{CONTENT_TYPE as EXPOSITION, metrics};
 
-pub(super) fn routes() -> Router<Arc<Front>> {
-    Router::new().route("/healthz", get(alive)).route("/readyz", get(ready))
+pub(super) fn routes() -> Routes {
+    let status =
+        |status: &str| json!({"type": "object", "required": ["status"], "properties": {"status": {"const": status}}});
+    let up = Operation::get("/healthz", "getHealth", "Service")
+        .says("Whether the process is up", "")
+        .open()
+        .answers_plain(200, "It is.", status("ok"), json!({"status": "ok"}));
+    let willing = Operation::get("/readyz", "getReadiness", "Service")
+        .says(
+            "Whether the process should get traffic",
+            "Not while it stops; also while ledger or store are out of reach.",
+        )
+        .open()
+        .takes(parameters::verbose())
+        .answers_plain(200, "It should.", ready_schema(), json!({"status": "ready"}));
+    Routes::new().add(up, alive).add(willing, ready)
+}
+
+/// What `/readyz` answers, with the parts if it is asked for them.
+fn ready_schema() -> Value {
+    let seconds = || json!({"type": ["integer", "null"], "minimum": 0});
+    let status = || json!({"enum": ["ok", "failing", "unknown"]});
+    let part = |more: Value| {
+        let mut properties = json!({
+            "status": status(), "answered_seconds_ago": seconds(), "failed_seconds_ago": seconds(),
+        });
+        for (name, schema) in more.as_object().into_iter().flatten() {
+            properties[name] = schema.clone();
+        }
+        json!({"type": "object", "required": ["status"], "properties": properties})
+    };
+    let ledger = json!({
+        "lost_leases": {"type": "integer"}, "unreserved_entries": {"type": "integer"},
+        "lost_data_seconds_ago": seconds(),
+    });
+    let key_file = json!({
+        "type": "object",
+        "required": ["status"],
+        "properties": {"status": status(), "unusable_for_seconds": seconds()},
+    });
+    json!({
+        "type": "object",
+        "required": ["status"],
+        "properties": {
+            "status": {"const": "ready"},
+            "parts": {
+                "type": "object",
+                "properties": {"store": part(json!({})), "ledger": part(ledger), "key_file": key_file},
+            },
+        },
+    })
 }
 
 /// `/metrics`, beside the API or on a listener of its own.

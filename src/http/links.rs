@@ -2,45 +2,114 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::{delete, get, post};
-use axum::{Json, Router};
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::Front;
+use super::artifacts::of_content;
 use super::body;
 use super::content::{Ask, Way, serve};
 use super::extract::{ArtifactPath, ContentParams, ListParams, Params, PathOf};
+use super::openapi::{Operation, Routes, parameters};
 use super::problem::Problem;
 use crate::access::Principal;
 use crate::error::{Error, Kind, Result};
+use crate::link::{MAX_LIFE_SECONDS, MIN_LIFE_SECONDS};
 use crate::links::{LinkPage, Minted};
-use crate::request::RequestId;
+use crate::request::{RequestId, number};
 
 /// Where links lead.
 const DOWNLOAD: &str = "/v1/download/";
 /// A link is a secret of its receiver.
 const NO_STORE: [(HeaderName, &str); 1] = [(CACHE_CONTROL, "no-store")];
 
-pub(super) fn routes() -> Router<Arc<Front>> {
-    Router::new()
-        .route("/v1/trials/{trial_id}/artifacts/{artifact_id}/links", post(mint))
-        .route("/v1/links", get(list))
-        .route("/v1/links/{link_id}", delete(revoke))
+const TAG: &str = "Links";
+const DOWNLOADS: &[&str] = &["jobs.read", "artifacts.download"];
+
+pub(super) fn routes() -> Routes {
+    let minted = Operation::post("/v1/trials/{trial_id}/artifacts/{artifact_id}/links", "mintLink", TAG)
+        .says(
+            "Make a link to the present version of an artifact",
+            "Whoever has it may read the bytes, at the cost of the project, until it expires or is revoked.",
+        )
+        .needs(DOWNLOADS)
+        .takes(parameters::trial_id())
+        .takes(parameters::artifact_id())
+        .reads::<Wish>(false, r#"{"expires_in_seconds": 900}"#)
+        .answers::<Minted>(
+            201,
+            "The link.",
+            json!({
+                "url": "https://artifacts.example.com/v1/download/eyJ2IjoxfQ.c2lnbmF0dXJl/test-stdout.txt",
+                "expires_at": "2026-11-29T12:15:00Z",
+                "link_id": "019ad0f2-8c4e-7000-8000-000000000001",
+            }),
+        )
+        .leads_to("revokeLink", &[("link_id", "$response.body#/link_id")])
+        .refuses(&[
+            "INVALID_NAME",
+            "INVALID_REQUEST",
+            "REQUEST_TOO_LARGE",
+            "TRIAL_NOT_FOUND",
+            "ARTIFACT_NOT_FOUND",
+            "LINKS_DISABLED",
+            "QUOTA_UNAVAILABLE",
+            "STORE_UNAVAILABLE",
+        ]);
+    let listed = Operation::get("/v1/links", "listLinks", TAG)
+        .says("The project's links that live", "The oldest first.")
+        .needs(DOWNLOADS)
+        .takes(parameters::limit())
+        .takes(parameters::cursor())
+        .answers::<LinkPage>(
+            200,
+            "A page.",
+            json!({
+                "items": [{
+                    "link_id": "019ad0f2-8c4e-7000-8000-000000000001",
+                    "trial_id": "plot-training-loss__Qm7RtZ2",
+                    "name": "verifier/test-stdout.txt",
+                    "key_id": "read-only",
+                    "expires_at": "2026-11-29T12:15:00Z",
+                }],
+                "next_cursor": null,
+            }),
+        )
+        .refuses(&["INVALID_LIMIT", "INVALID_CURSOR", "QUOTA_UNAVAILABLE"]);
+    let revoked = Operation::delete("/v1/links/{link_id}", "revokeLink", TAG)
+        .says("Revoke a link", "No download begins by it any more; one that runs ends. Revoking again changes nothing.")
+        .needs(DOWNLOADS)
+        .takes(parameters::link_id())
+        .done("It is revoked.")
+        .refuses(&["INVALID_NAME", "LINK_NOT_FOUND", "QUOTA_UNAVAILABLE"]);
+    Routes::new().add(minted, mint).add(listed, list).add(revoked, revoke)
 }
 
 /// The routes that need no key.
-pub(super) fn public_routes() -> Router<Arc<Front>> {
-    Router::new().route("/v1/download/{token}/{filename}", get(download))
+pub(super) fn public_routes() -> Routes {
+    let followed = Operation::get("/v1/download/{token}/{filename}", "followLink", TAG)
+        .says("The bytes that a link leads to", "As `downloadArtifact`; the link is the key.")
+        .open()
+        .takes(parameters::token())
+        .takes(parameters::file_name())
+        .refuses(&["LINK_INVALID", "LINK_EXPIRED", "LINK_REVOKED", "LINK_STALE", "ACCESS_UNAVAILABLE"]);
+    Routes::new().add_with_head(of_content(followed), download)
 }
 
-#[derive(Default, Deserialize)]
+/// What is asked of a link.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Wish {
+    /// How long it lives, s; default 900. Where a platform knows the keys, at most 3600.
+    #[schemars(range(min = MIN_LIFE_SECONDS, max = MAX_LIFE_SECONDS))]
+    #[serde(default, deserialize_with = "number::deserialize_count")]
     expires_in_seconds: Option<u64>,
 }
 

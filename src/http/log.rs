@@ -1,5 +1,6 @@
 //! One line a request, written when its answer has gone out or its client has.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,6 +15,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use super::Observers;
 use crate::ledger::{Clock as _, SystemClock};
 use crate::request::RequestId;
+use crate::request::forwarded::{self, Peer};
 use crate::telemetry::metrics::{self, RequestLabels, RouteLabels, metrics};
 use crate::telemetry::otlp::Served;
 use crate::telemetry::request::{Notes, Phase};
@@ -32,6 +34,8 @@ pub(super) struct Line {
     status: u16,
     bytes: u64,
     whole: bool,
+    /// From where the request comes, if that is known.
+    client: Option<IpAddr>,
 }
 
 impl Line {
@@ -45,6 +49,10 @@ impl Line {
             status: CLIENT_CLOSED,
             bytes: 0,
             whole: false,
+            client: request
+                .extensions()
+                .get::<Peer>()
+                .map(|peer| forwarded::client(peer.0, request.headers(), &observers.trusted_proxies)),
         }
     }
 
@@ -68,6 +76,7 @@ impl Drop for Line {
         tracing::info!(
             target: "artifactd::access",
             request_id = %self.id,
+            client = self.client.map(tracing::field::display),
             key_id = notes.key_id(),
             method,
             route,

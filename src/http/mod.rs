@@ -20,6 +20,7 @@ mod health;
 mod identity;
 mod links;
 mod log;
+mod openapi;
 mod problem;
 mod quota;
 mod ratelimit;
@@ -35,6 +36,8 @@ use http::header::{HOST, WWW_AUTHENTICATE};
 use http::{HeaderValue, Version};
 use tokio_util::sync::CancellationToken;
 
+use openapi::Routes;
+
 use crate::access::{Authenticator, Crowd};
 use crate::archive::Archives;
 use crate::error::{Error, Kind};
@@ -42,6 +45,7 @@ use crate::links::Links;
 use crate::listing::Listing;
 use crate::quota::Quota;
 use crate::read::Reads;
+use crate::request::forwarded::Network;
 use crate::request::{REQUEST_ID, RequestId, credentials};
 use crate::telemetry::health::Health;
 use crate::telemetry::otlp::Spans;
@@ -75,21 +79,24 @@ pub struct Front {
 
 /// The front's routes.
 pub fn router(front: Arc<Front>) -> Router {
-    let authenticated = Router::new()
-        .merge(artifacts::routes())
-        .merge(archive::routes())
-        .merge(links::routes())
-        .merge(quota::routes())
-        .merge(identity::routes())
-        .route_layer(from_fn_with_state(Arc::clone(&front), authenticate))
-        .route_layer(from_fn(one_host));
-    Router::new()
-        .merge(authenticated)
-        .merge(health::routes())
-        .merge(links::public_routes())
+    let keyed = keyed_routes().layered(|router| {
+        router.route_layer(from_fn_with_state(Arc::clone(&front), authenticate)).route_layer(from_fn(one_host))
+    });
+    openapi::described(keyed.merge(open_routes()))
+        .into_router()
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(front)
+}
+
+/// The routes that need a key.
+fn keyed_routes() -> Routes {
+    artifacts::routes().merge(archive::routes()).merge(links::routes()).merge(quota::routes()).merge(identity::routes())
+}
+
+/// The routes that need none.
+fn open_routes() -> Routes {
+    health::routes().merge(links::public_routes())
 }
 
 /// What is told of requests beside their lines in the log.
@@ -99,6 +106,8 @@ pub struct Observers {
     pub spans: Option<Spans>,
     /// Of 100 requests that bring no trace so many begin one.
     pub sample_percent: u64,
+    /// Proxies that are believed when they say from where a request comes.
+    pub trusted_proxies: Vec<Network>,
 }
 
 /// Which requests there is no room for. Those of probes and of whoever collects metrics always find some.

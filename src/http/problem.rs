@@ -51,7 +51,7 @@ pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
         tracing::debug!(%request_id, ?error, "the request was refused");
     }
     let allow = response.headers().get(ALLOW).cloned();
-    let mut rendered = (status(error.kind()), body(&error, request_id).to_string()).into_response();
+    let mut rendered = (status(error.kind()), body(&error, request_id.as_str()).to_string()).into_response();
     let headers = rendered.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -86,12 +86,13 @@ fn retry_after(kind: &Kind) -> Option<u64> {
         | Kind::Overloaded
         | Kind::QuotaUnavailable
         | Kind::StoreUnavailable
+        | Kind::AccessUnavailable
         | Kind::ShuttingDown => Some(RETRY_SECONDS),
         _ => None,
     }
 }
 
-fn body(error: &Error, request_id: &RequestId) -> Value {
+pub(super) fn body(error: &Error, request_id: &str) -> Value {
     let status = status(error.kind());
     let mut body = Map::new();
     body.insert("type".into(), json!("about:blank"));
@@ -99,7 +100,7 @@ fn body(error: &Error, request_id: &RequestId) -> Value {
     body.insert("status".into(), json!(status.as_u16()));
     body.insert("detail".into(), json!(error.message()));
     body.insert("code".into(), json!(error.kind().code()));
-    body.insert("request_id".into(), json!(request_id.as_str()));
+    body.insert("request_id".into(), json!(request_id));
     match error.kind() {
         Kind::AccessDenied(missing) => {
             body.insert("missing_capability".into(), json!(missing));
@@ -142,7 +143,7 @@ mod tests {
         let id = RequestId::of(&http::HeaderMap::new());
         let kind = refusal(RefusalReason::Busy, Some(1_001));
         assert_eq!(retry_after(&kind), Some(2));
-        let body = body(&Error::new(kind, "d"), &id);
+        let body = body(&Error::new(kind, "d"), id.as_str());
         assert_eq!(body["reason"], "busy");
         assert_eq!(body["limit_bytes"], 10);
         assert_eq!(body["requested_bytes"], 6);
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn causes_stay_out_of_the_body() {
         let error = Error::internal("secret detail");
-        let body = body(&error, &RequestId::of(&http::HeaderMap::new())).to_string();
+        let body = body(&error, "r").to_string();
         assert!(!body.contains("secret"), "{body}");
         assert!(body.contains("INTERNAL_ERROR"));
     }

@@ -1,12 +1,13 @@
 //! What a ledger tells about itself: the account of a day and the audit.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Allowance, Channel, Context, Day, LedgerTime};
 use crate::artifact::TrialId;
 
 /// How a reservation ended, as its entry says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// All that was asked for went out.

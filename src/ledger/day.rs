@@ -46,6 +46,16 @@ impl serde::Serialize for Day {
     }
 }
 
+impl schemars::JsonSchema for Day {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Day".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "format": "date"})
+    }
+}
+
 /// A day and the time that it takes: from `start` until just before `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaySpan {

@@ -43,6 +43,16 @@ impl serde::Serialize for LinkId {
     }
 }
 
+impl schemars::JsonSchema for LinkId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "LinkId".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "format": "uuid"})
+    }
+}
+
 impl<'de> serde::Deserialize<'de> for LinkId {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;

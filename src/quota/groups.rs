@@ -3,6 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::artifact::TrialId;
 use crate::ledger::book::Totals;
 use crate::ledger::{Channel, Day, Entry};
@@ -11,7 +14,8 @@ use crate::ledger::{Channel, Day, Entry};
 const MAX_GROUPS: usize = 1000;
 
 /// What entries are grouped by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum GroupBy {
     /// The key that read, or corrected.
     Key,

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use super::connect::{ConnectError, is_redis, open_embedded, open_redis};
+use url::{Host, Url};
+
+use super::connect::{ConnectError, is_redis, open_embedded, open_redis, open_upstream};
 use crate::access::keys::WatchedKeys;
-use crate::config::Config;
+use crate::config::{AccessSource, Config};
 use crate::ledger::{Clock as _, Ledger as _, SystemClock};
 use crate::store::{Limits, StoreError};
 
@@ -56,10 +58,7 @@ impl Findings {
 pub async fn check(config: &Config) -> Vec<Finding> {
     let mut found = Findings(Vec::new());
     addresses(config, &mut found).await;
-    match WatchedKeys::open(&config.access.keys_file).await {
-        Ok(_) => found.add(Level::Ok, "keys", format!("{} can be used", config.access.keys_file.display())),
-        Err(error) => found.add(Level::Fault, "keys", ConnectError::from(error).to_string()),
-    }
+    keys(config, &mut found).await;
     links(config, &mut found);
     store(config, &mut found).await;
     if is_redis(config) {
@@ -78,6 +77,39 @@ async fn addresses(config: &Config, found: &mut Findings) {
         match tokio::net::lookup_host(address.to_string()).await {
             Ok(_) => found.add(Level::Ok, "listen", format!("{name} {address}")),
             Err(error) => found.add(Level::Fault, "listen", format!("{name} {address}: {error}; write an IP address")),
+        }
+    }
+}
+
+async fn keys(config: &Config, found: &mut Findings) {
+    match config.access.source() {
+        Ok(AccessSource::File(path)) => match WatchedKeys::open(path).await {
+            Ok(_) => found.add(Level::Ok, "keys", format!("{} can be used", path.display())),
+            Err(error) => found.add(Level::Fault, "keys", ConnectError::from(error).to_string()),
+        },
+        Ok(AccessSource::Platform(base)) => match open_upstream(base, &config.access) {
+            Ok(upstream) => platform(base, upstream.probe().await, found),
+            Err(error) => found.add(Level::Fault, "keys", error.to_string()),
+        },
+        Err(error) => found.add(Level::Fault, "keys", error.to_string()),
+    }
+}
+
+fn platform(base: &Url, answered: Result<(), String>, found: &mut Findings) {
+    let loopback = base.host().is_some_and(|host| match host {
+        Host::Domain(name) => name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    });
+    if base.scheme() == "http" && !loopback {
+        let text = "access.upstream is http: keys go over the network as they are; use https";
+        found.add(Level::Warning, "keys", text);
+    }
+    match answered {
+        Ok(()) => found.add(Level::Ok, "keys", format!("{base} answers for keys")),
+        Err(fault) => {
+            let then = "nobody gets in until it answers; check access.upstream and the network";
+            found.add(Level::Fault, "keys", format!("access.upstream {base}: {fault}: {then}"));
         }
     }
 }

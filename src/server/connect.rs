@@ -4,13 +4,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use url::Url;
+
 use super::Adapters;
 use crate::access::keys::{KeyFileError, WatchedKeys};
-use crate::config::{Address, Config, ConfigError};
+use crate::access::upstream::Lives;
+use crate::access::{Authenticator, Upstream};
+use crate::config::{AccessConfig, AccessSource, Address, Config, ConfigError};
 use crate::ledger::embedded::OpenError as LedgerError;
 use crate::ledger::redis::{OpenError as RedisError, Options};
 use crate::ledger::{Embedded, Ledger, Redis, SystemClock};
 use crate::store::{Limits, OpenError as StoreError};
+
+/// How long a platform's refusal is remembered at most.
+const REFUSED: Duration = Duration::from_secs(5);
+/// How long a platform that did not answer is not asked the same again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +52,9 @@ pub enum ConnectError {
     /// The keys cannot be used.
     #[error("access.keys_file: {0}")]
     Keys(#[from] KeyFileError),
+    /// The platform cannot be asked from this machine.
+    #[error("access.upstream: {0}")]
+    Upstream(#[from] reqwest::Error),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -53,19 +65,24 @@ pub enum ConnectError {
     },
 }
 
-/// Opens what `config` names. The keys come a second time as what they are, for those who reload
-/// them.
+/// Opens what `config` names. Keys in a file come a second time as what they are, for those who
+/// reload them.
 ///
 /// # Errors
 /// [`ConnectError`] says which part, and why.
-pub async fn connect(config: &Config) -> Result<(Adapters, Arc<WatchedKeys>), ConnectError> {
+pub async fn connect(config: &Config) -> Result<(Adapters, Option<Arc<WatchedKeys>>), ConnectError> {
     let located = crate::store::open(&config.store.url, Limits::default())?;
     let layout = config.layout(&located.prefix)?;
     let signing = config.signing_keys()?;
-    let keys = Arc::new(WatchedKeys::open(&config.access.keys_file).await?);
+    let (access, keys): (Arc<dyn Authenticator>, _) = match config.access.source()? {
+        AccessSource::File(path) => {
+            let keys = Arc::new(WatchedKeys::open(path).await?);
+            (Arc::clone(&keys) as _, Some(keys))
+        }
+        AccessSource::Platform(base) => (Arc::new(open_upstream(base, &config.access)?), None),
+    };
     // Last: all else is sound if it is the ledger that is in use.
     let ledger = ledger(config).await?;
-    let access = Arc::clone(&keys);
     Ok((Adapters { store: located.store, layout, ledger, access, signing }, keys))
 }
 
@@ -75,6 +92,13 @@ impl ConnectError {
     pub const fn is_ledger_in_use(&self) -> bool {
         matches!(self, Self::Ledger { source: LedgerError::Owned, .. })
     }
+}
+
+/// The platform that knows the keys.
+pub(super) fn open_upstream(base: &Url, access: &AccessConfig) -> Result<Upstream, ConnectError> {
+    let (fresh, grace) = (Duration::from_secs(access.upstream_fresh_seconds), access.upstream_grace_seconds);
+    let lives = Lives { fresh, refused: fresh.min(REFUSED), grace: Duration::from_secs(grace), pause: PAUSE };
+    Ok(Upstream::new(base, Duration::from_millis(access.upstream_timeout_ms), lives)?)
 }
 
 async fn ledger(config: &Config) -> Result<Arc<dyn Ledger>, ConnectError> {

@@ -15,6 +15,7 @@ use std::time::Duration;
 use axum::Router;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
@@ -23,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 
 use self::door::{Door, Entry};
 use self::reload::{Followed, Follower};
@@ -39,6 +41,7 @@ use crate::listing::Listing;
 use crate::mcp;
 use crate::quota::{Quota, Warnings};
 use crate::read::Reads;
+use crate::request::forwarded::Peer;
 use crate::store::Store;
 use crate::telemetry::health::Health;
 use crate::telemetry::observed::{ObservedAccess, ObservedLedger, ObservedStore};
@@ -123,7 +126,11 @@ impl Server {
             fronts = fronts.merge(http::metrics_routes());
         }
         let (spans, sending) = config.traces.endpoint.as_ref().map(otlp::start).unzip();
-        let observers = Arc::new(Observers { spans, sample_percent: config.traces.sample_percent });
+        let observers = Arc::new(Observers {
+            spans,
+            sample_percent: config.traces.sample_percent,
+            trusted_proxies: config.http.networks(),
+        });
         let turning_away = http::around(fronts.clone(), Room::None, &observers);
         let routes = http::around(fronts, Room::UntilDraining(draining.clone()), &observers);
         let sending = sending.map(FutureExt::boxed);
@@ -210,7 +217,14 @@ impl Server {
             .header_read_timeout(head)
             .keep_alive(entry.served)
             .max_buf_size(usize::try_from(self.limits.head_bytes.bytes()).unwrap_or(usize::MAX));
-        let service = TowerToHyperService::new(routes.clone());
+        let peer = stream.peer_addr().ok().map(|address| Peer(address.ip()));
+        let service = routes.clone().map_request(move |mut request: hyper::Request<Incoming>| {
+            if let Some(peer) = peer {
+                request.extensions_mut().insert(peer);
+            }
+            request
+        });
+        let service = TowerToHyperService::new(service);
         let pace = io::Pace {
             patience: Duration::from_secs(self.limits.stall_seconds),
             quota: self.limits.least_rate.bytes().saturating_mul(self.limits.stall_seconds).max(1),
@@ -282,7 +296,7 @@ pub async fn run_on(listener: TcpListener, config: Config, ready: impl FnOnce(So
 
 async fn serve(
     listener: TcpListener,
-    (adapters, keys): (Adapters, Arc<WatchedKeys>),
+    (adapters, keys): (Adapters, Option<Arc<WatchedKeys>>),
     mut config: Config,
     settings: Option<Followed>,
     stop: Stop,

@@ -20,7 +20,8 @@ const REMIND: Duration = Duration::from_secs(60);
 
 /// Those that take changes.
 pub(super) struct Follower {
-    pub(super) keys: Arc<WatchedKeys>,
+    /// Keys in a file; a platform is asked anyway.
+    pub(super) keys: Option<Arc<WatchedKeys>>,
     pub(super) health: Health,
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) links: Arc<Links>,
@@ -58,10 +59,12 @@ impl Follower {
                 _ = ticks.tick() => {}
                 () = told(&mut hangup) => tracing::info!("SIGHUP: keys and settings are read"),
             }
-            self.keys.reload().await;
-            let unusable = self.keys.broken_for();
-            self.health.key_file(unusable);
-            metrics().key_file_unusable.set(unusable.is_some().into());
+            if let Some(keys) = &self.keys {
+                keys.reload().await;
+                let unusable = keys.broken_for();
+                self.health.key_file(unusable);
+                metrics().key_file_unusable.set(unusable.is_some().into());
+            }
             self.look_at_settings().await;
         }
     }

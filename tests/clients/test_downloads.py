@@ -94,6 +94,22 @@ def test_wget_goes_on_where_it_was_cut(served, tmp_path):
     assert served.settled()["used_bytes"] == before
 
 
+def test_what_was_replaced_is_not_gone_on_with(served, tmp_path):
+    """curl and wget ask for the rest without saying of what: their link tells them."""
+    old, new = b"old" * 100_000, b"new" * 100_000
+    file, part = served.trial / "replaced.bin", tmp_path / "replaced.bin"
+    file.write_bytes(old)
+    target = link(served, "replaced.bin")
+    part.write_bytes(old[:1000])
+    file.write_bytes(new)
+    before = served.settled()["used_bytes"]
+    for command in (["curl", "-sSf", "-C", "-", "-o", part, target], ["wget", "-q", "-c", target]):
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode != 0, command[0]
+        assert part.read_bytes() == old[:1000], command[0]
+    assert served.settled()["used_bytes"] == before
+    file.unlink()
+
+
 def test_requests(served):
     want = (served.trial / "large.bin").read_bytes()
     with requests.Session() as session:

@@ -17,7 +17,7 @@ const ADMISSION: Duration = Duration::from_secs(10);
 /// For calls that wait for their next attempt when the harm ends.
 const SLACK: Duration = Duration::from_secs(5);
 /// A client may still be reading what was handed out, and settled, so long before.
-const ON_THE_WIRE: Duration = Duration::from_secs(2);
+const ON_THE_WIRE: Duration = Duration::from_secs(5);
 
 /// The lines of one id: outcome and charge.
 type Lines = Vec<(String, i64)>;

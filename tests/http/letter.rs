@@ -7,7 +7,8 @@ use artifactd::ledger::Allowance;
 
 use self::Answer::{Changed, Failed, NotModified, Part, Unsatisfiable, Whole};
 use super::raw;
-use super::service::{Options, Service};
+use super::servers::Server;
+use super::service::{Options, Place, Service};
 
 const DIGITS: &[u8] = b"0123456789";
 
@@ -242,8 +243,8 @@ impl File {
     }
 }
 
-async fn table(memory: bool) {
-    let options = Options { memory, daily: Allowance::Bytes(1 << 20), ..Options::default() };
+async fn table(place: Place) {
+    let options = Options { place, daily: Allowance::Bytes(1 << 20), ..Options::default() };
     let service = Service::with(&[("t1", "digits.txt", DIGITS), ("t1", "empty.txt", b"")], options).await;
     let digits = File::settled(&service, "/v1/trials/t1/artifacts/digits.txt/content", DIGITS).await;
     let empty = File::settled(&service, "/v1/trials/t1/artifacts/empty.txt/content", b"").await;
@@ -262,12 +263,22 @@ async fn table(memory: bool) {
 
 #[tokio::test]
 async fn on_a_directory() {
-    table(false).await;
+    table(Place::Directory).await;
 }
 
 #[tokio::test]
 async fn in_memory() {
-    table(true).await;
+    table(Place::Memory).await;
+}
+
+#[tokio::test]
+async fn on_s3() {
+    table(Place::S3(Server::moto())).await;
+}
+
+#[tokio::test]
+async fn on_azure() {
+    table(Place::Azure(Server::azurite())).await;
 }
 
 #[tokio::test]

@@ -18,5 +18,7 @@ mod process;
 mod quota;
 mod raw;
 mod resume;
+#[path = "../support/mod.rs"]
+mod servers;
 mod service;
 mod slow;

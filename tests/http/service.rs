@@ -11,13 +11,15 @@ use artifactd::artifact::key::Layout;
 use artifactd::artifact::{Project, ProjectId, WorkspaceId};
 use artifactd::config::Config;
 use artifactd::ledger::{Allowance, Embedded, Policy, ResetZone, Rules, SystemClock};
-use artifactd::server::{Adapters, Server};
-use artifactd::store::Store;
+use artifactd::server::{Adapters, Server as Artifactd};
 use artifactd::store::local::Local;
 use artifactd::store::object::Objects;
-use object_store::ObjectStoreExt as _;
+use artifactd::store::{Limits, Store};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
 use object_store::memory::InMemory;
 use object_store::path::Path as ObjectPath;
+use object_store::{ClientOptions, ObjectStore, ObjectStoreExt as _};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -26,18 +28,66 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::probe::Probe;
+use super::servers::{Server, azure};
 
 pub struct Options {
     pub daily: Allowance,
     pub rules: Rules,
     pub settings: String,
-    /// Objects in memory instead of files.
-    pub memory: bool,
+    pub place: Place,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { daily: Allowance::Bytes(1 << 30), rules: Rules::default(), settings: String::new(), memory: false }
+        Self {
+            daily: Allowance::Bytes(1 << 30),
+            rules: Rules::default(),
+            settings: String::new(),
+            place: Place::Directory,
+        }
+    }
+}
+
+/// Where the objects are.
+pub enum Place {
+    Directory,
+    Memory,
+    /// An S3 server, which is given a bucket.
+    S3(Server),
+    /// An Azure Blob Storage server, which is given a container.
+    Azure(Server),
+}
+
+impl Place {
+    /// The store, and the client that fills it; none for a directory below `root`.
+    async fn open(&self, root: &Path) -> (Arc<dyn Store>, Option<Arc<dyn ObjectStore>>) {
+        let http = || ClientOptions::new().with_allow_http(true);
+        match self {
+            Self::Directory => (Arc::new(Local::open(root).expect("root")), None),
+            Self::Memory => {
+                let memory = Arc::new(InMemory::new());
+                (Arc::new(Objects::memory(Arc::clone(&memory))), Some(memory))
+            }
+            Self::S3(server) => {
+                let made = Client::new().put(format!("{}/bucket", server.url())).send().await.expect("an answer");
+                assert!(made.status().is_success(), "{made:?}");
+                let builder = AmazonS3Builder::new().with_endpoint(server.url()).with_bucket_name("bucket");
+                let builder = builder.with_region("us-east-1").with_access_key_id("test");
+                let builder = builder.with_secret_access_key("test");
+                let client = builder.clone().with_client_options(http()).build().expect("a client");
+                let store = Objects::s3(builder, http(), Limits::default()).expect("a store");
+                (Arc::new(store), Some(Arc::new(client)))
+            }
+            Self::Azure(server) => {
+                azure::create_container(&server.url(), "container").await;
+                let builder = MicrosoftAzureBuilder::new().with_account(azure::ACCOUNT).with_access_key(azure::KEY);
+                let builder = builder.with_endpoint(format!("{}/{}", server.url(), azure::ACCOUNT));
+                let builder = builder.with_container_name("container");
+                let client = builder.clone().with_client_options(http()).build().expect("a client");
+                let store = Objects::azure(builder, http(), Limits::default()).expect("a store");
+                (Arc::new(store), Some(Arc::new(client)))
+            }
+        }
     }
 }
 
@@ -47,6 +97,8 @@ pub struct Service {
     pub keys: Keys,
     pub access: Arc<WatchedKeys>,
     pub scratch: TempDir,
+    /// Lives as long as what it serves.
+    _place: Place,
     client: Client,
     stop: CancellationToken,
     task: Option<JoinHandle<()>>,
@@ -72,19 +124,15 @@ impl Service {
         let scratch = TempDir::new().expect("scratch directory");
         let root = scratch.path().join("store");
         std::fs::create_dir(&root).expect("store");
-        let inner: Arc<dyn Store> = if options.memory {
-            let objects = Arc::new(InMemory::new());
-            for (trial, name, content) in files {
-                let key = ObjectPath::parse(format!("{PROJECT}/{trial}/{name}")).expect("a key");
-                objects.put(&key, content.to_vec().into()).await.expect("put");
-            }
-            Arc::new(Objects::memory(objects))
-        } else {
-            for (trial, name, content) in files {
+        let (inner, objects) = options.place.open(&root).await;
+        for (trial, name, content) in files {
+            let Some(objects) = &objects else {
                 put(&root, PROJECT, trial, name, content);
-            }
-            Arc::new(Local::open(&root).expect("root"))
-        };
+                continue;
+            };
+            let key = ObjectPath::parse(format!("{PROJECT}/{trial}/{name}")).expect("a key");
+            objects.put(&key, content.to_vec().into()).await.expect("put");
+        }
         let toml = scratch.path().join("artifactd.toml");
         let config = format!(
             "listen = \"127.0.0.1:0\"\n{}\n[store]\nurl = \"memory:///\"\n[ledger]\nurl = \"embedded:///x\"\n\
@@ -109,9 +157,9 @@ impl Service {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
-        let task = tokio::spawn(Server::new(adapters, &config).serve(listener, stop.clone()));
+        let task = tokio::spawn(Artifactd::new(adapters, &config).serve(listener, stop.clone()));
         let client = Client::builder().no_proxy().build().expect("client");
-        Self { address, store, keys, access, scratch, client, stop, task: Some(task) }
+        Self { address, store, keys, access, scratch, _place: options.place, client, stop, task: Some(task) }
     }
 
     /// Writes another file into the store.

@@ -93,8 +93,9 @@ macro_rules! contract {
                 extending_raises_and_never_lowers, expiry_charges_the_grant_and_a_late_settle_corrects,
                 a_settle_may_exceed_the_grant, unknown_settles, a_release_overtakes_its_reserve,
                 tombstones_end, a_day_ends_in_mid_read, amounts_have_a_bound, replies_carry_the_time;
-            audit: pages_and_totals, filters, every_character_survives, overrides, adjustments, history_of_the_kept_days,
-                what_is_foreseen_happens, roll_up, retention;
+            audit: pages_and_totals, what_a_settle_says_of_an_open_lease_counts_for_nothing, filters,
+                every_character_survives, overrides, adjustments, history_of_the_kept_days, what_is_foreseen_happens,
+                roll_up, retention;
             days: a_day_begins_at_midnight, a_download_across_midnight_is_charged_to_the_day_of_its_admission,
                 a_clock_set_back_across_midnight_leaves_no_lease_behind;
             numbers: every_amount_is_exact, every_allowance_is_exact, nothing_and_everything_are_different,

@@ -12,7 +12,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -221,8 +221,15 @@ def answers(port):
 @pytest.fixture
 def moto(tmp_path):
     """An S3 server that checks no signatures; its URL."""
+    with s3_server(tmp_path) as url:
+        yield url
+
+
+@contextmanager
+def s3_server(folder):
+    """Runs moto, which logs into `folder`; gives its URL."""
     port = free_port()
-    with open(tmp_path / "moto.log", "wb") as log:
+    with open(folder / "moto.log", "wb") as log:
         command = [str(ROOT / "target/venv/bin/python"), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:

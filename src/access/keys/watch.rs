@@ -15,6 +15,7 @@ use super::{InvalidKeys, KeyFileError, KeyRing};
 use crate::access::{Authenticator, Credentials, Principal};
 use crate::artifact::Project;
 use crate::error::{Error, Kind, Result};
+use crate::link::MAX_LIFE_SECONDS;
 
 /// How often the file is read again. A change is in force after this and the time of a read.
 pub const POLL: Duration = Duration::from_secs(1);
@@ -134,6 +135,10 @@ impl Authenticator for WatchedKeys {
 
     async fn still(&self, key_id: &str, project: &Project) -> Result<Principal> {
         self.ring()?.still(key_id, project, (self.clock)())
+    }
+
+    fn link_life_seconds(&self) -> u64 {
+        MAX_LIFE_SECONDS
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderValue, VARY};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::answers::{AuditGroups, AuditPage};
 use super::day_of;
 use super::export::{self, Format};
 use crate::access::{Principal, QuotaReader};
@@ -19,14 +19,40 @@ use crate::cursor;
 use crate::error::{Error, Kind, Result};
 use crate::http::Front;
 use crate::http::extract::{Params, limit_of};
+use crate::http::openapi::{Operation, Routes, parameters};
 use crate::http::problem::Problem;
 use crate::ledger::book::Totals;
-use crate::ledger::{AuditFilter, Channel, Entry, Outcome, Subject};
+use crate::ledger::{AuditFilter, Channel, Outcome};
 use crate::listing::page_limit;
 use crate::quota::{GroupBy, Quota};
 
-pub(super) fn routes() -> Router<Arc<Front>> {
-    Router::new().route("/v1/quota/audit", get(audit))
+pub(super) fn routes() -> Routes {
+    let day = json!({"day": "2026-11-29", "items": [{
+        "at": "2026-11-29T12:00:00Z", "id": "019ad0f2-8c4e-7000-8000-000000000001", "key_id": "read-only",
+        "channel": "http", "size_bytes": 1_048_576, "charged_bytes": 1_048_576, "outcome": "completed", "count": 1,
+        "trial_id": "plot-training-loss__Qm7RtZ2", "artifact": "verifier/test-stdout.txt",
+        "request_id": "019ad0f2-8c4e-7000-8000-000000000002", "link_id": null,
+    }], "next_cursor": null, "totals": {"count": 1, "charged_bytes": 1_048_576}});
+    let described = Operation::get("/v1/quota/audit", "listAudit", "Quota")
+        .says(
+            "The entries of a day",
+            "By pages, the newest first; added up with `group_by`; or, where `Accept` names one of their types, all \
+             of them as a stream. A stream that ends cleanly is whole.",
+        )
+        .needs(&["quota.read"])
+        .takes(parameters::day())
+        .takes(parameters::limit())
+        .takes(parameters::cursor())
+        .takes(parameters::group_by())
+        .takes(parameters::audit_trial())
+        .takes(parameters::audit_key())
+        .takes(parameters::one_of("channel", "Only this way in.", &Channel::ALL.map(Channel::as_str)))
+        .takes(parameters::one_of("outcome", "Only reads that ended so.", &Outcome::ALL.map(Outcome::as_str)))
+        .answers_either::<AuditPage<'_>, AuditGroups>(200, "A page, or sums with `group_by`.", day)
+        .also("application/x-ndjson", "The items of the pages, one a line.")
+        .also("text/csv", "Rows for spreadsheets, RFC 4180, with a head.")
+        .refuses(&["INVALID_REQUEST", "INVALID_LIMIT", "INVALID_CURSOR", "INVALID_NAME", "QUOTA_UNAVAILABLE"]);
+    Routes::new().add(described, audit)
 }
 
 #[derive(Deserialize)]
@@ -93,7 +119,7 @@ async fn audit(
             return Err(Error::new(Kind::InvalidRequest, rule).into());
         }
         (Some(by), None) => groups(&front.quota, &reader, &params, &by).await?.into_response(),
-        (None, None) => page(&front.quota, &reader, &params).await?.into_response(),
+        (None, None) => page(&front.quota, &reader, &params).await?,
         (None, Some(format)) => {
             params.without_pages("A stream is")?;
             let pages = front.quota.pages(&reader, day_of(params.day.as_deref())?, params.filter()?).await?;
@@ -104,7 +130,7 @@ async fn audit(
     Ok(response)
 }
 
-async fn page(quota: &Quota, reader: &QuotaReader, params: &AuditParams) -> Result<Json<Value>> {
+async fn page(quota: &Quota, reader: &QuotaReader, params: &AuditParams) -> Result<Response> {
     let (filter, limit) = (params.filter()?, page_limit(params.limit.as_deref().map(limit_of))?);
     let listing = format!("audit {} {filter:?}", reader.project());
     let mut asked = day_of(params.day.as_deref())?;
@@ -121,61 +147,18 @@ async fn page(quota: &Quota, reader: &QuotaReader, params: &AuditParams) -> Resu
     }
     let page = quota.audit(reader, asked, &filter, from, limit).await?;
     let next_cursor = page.next.map(|next| cursor::write(&listing, &format!("{} {next}", page.day)));
-    Ok(Json(json!({
-        "day": page.day,
-        "items": page.entries.iter().map(entry).collect::<Vec<_>>(),
-        "next_cursor": next_cursor,
-        "totals": {"count": page.total_count, "charged_bytes": page.total_charged},
-    })))
+    let items = page.entries.iter().map(Into::into).collect();
+    let totals = Totals { count: page.total_count, charged: page.total_charged };
+    Ok(Json(AuditPage { day: page.day, items, next_cursor, totals: totals.into() }).into_response())
 }
 
-async fn groups(quota: &Quota, reader: &QuotaReader, params: &AuditParams, by: &[GroupBy]) -> Result<Json<Value>> {
+async fn groups(
+    quota: &Quota,
+    reader: &QuotaReader,
+    params: &AuditParams,
+    by: &[GroupBy],
+) -> Result<Json<AuditGroups>> {
     params.without_pages("Groups are of")?;
     let groups = quota.groups(reader, day_of(params.day.as_deref())?, params.filter()?, by).await?;
-    let sums = |Totals { count, charged }: Totals| json!({"count": count, "charged_bytes": charged});
-    let rows = groups.groups.into_iter().map(|(group, of_group)| {
-        let mut row = sums(of_group);
-        for what in by {
-            match what {
-                GroupBy::Key => row["key_id"] = json!(group.key_id),
-                GroupBy::Channel => row["channel"] = json!(group.channel),
-                GroupBy::Trial => row["trial_id"] = json!(group.trial),
-            }
-        }
-        row
-    });
-    let mut others = sums(groups.others.1);
-    others["groups"] = json!(groups.others.0);
-    Ok(Json(json!({
-        "day": groups.day,
-        "group_by": by.iter().map(|by| by.as_str()).collect::<Vec<_>>(),
-        "groups": rows.collect::<Vec<_>>(),
-        "others": others,
-        "totals": sums(groups.totals),
-    })))
-}
-
-/// An entry as pages and NDJSON have it.
-pub(super) fn entry(entry: &Entry) -> Value {
-    let mut line = json!({
-        "at": entry.at.timestamp(),
-        "id": entry.id,
-        "key_id": entry.key_id(),
-        "channel": entry.channel(),
-        "size_bytes": entry.size,
-        "charged_bytes": entry.charged,
-        "outcome": entry.outcome,
-        "count": entry.count,
-    });
-    match &entry.subject {
-        Subject::Read(context) => {
-            line["trial_id"] = json!(context.trial);
-            line["artifact"] = json!(context.artifact);
-            line["request_id"] = json!(context.request_id);
-            line["link_id"] = json!(context.link_id);
-        }
-        Subject::RolledUp { .. } => {}
-        Subject::Adjustment { reason, .. } => line["reason"] = json!(reason),
-    }
-    line
+    Ok(Json(AuditGroups::new(groups, by)))
 }

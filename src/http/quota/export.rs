@@ -8,10 +8,12 @@ use futures_util::stream;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue};
 
-use super::{audit, csv};
+use super::answers::AuditEntry;
+use super::csv;
 use crate::artifact::ProjectId;
 use crate::error::Error;
 use crate::http::headers::attachment;
+use crate::ledger::Entry;
 use crate::quota::Pages;
 
 /// What a stream is made of.
@@ -48,6 +50,11 @@ impl Format {
     }
 }
 
+/// An entry as one line of JSON.
+fn line(entry: &Entry) -> String {
+    serde_json::to_string(&AuditEntry::from(entry)).expect("an entry is JSON") + "\n"
+}
+
 /// Streams `pages`, whose first is there already.
 pub(super) fn stream(pages: Pages, format: Format, project: &ProjectId) -> Response {
     let (media_type, extension) = match format {
@@ -60,7 +67,7 @@ pub(super) fn stream(pages: Pages, format: Format, project: &ProjectId) -> Respo
         let entries = pages.next().await.inspect_err(|error| tracing::error!(?error, "an export was cut"))?;
         let part = entries.map(|entries| match format {
             Format::Csv => csv::rows(&entries),
-            Format::Ndjson => entries.iter().map(|entry| format!("{}\n", audit::entry(entry))).collect(),
+            Format::Ndjson => entries.iter().map(line).collect(),
         });
         Ok::<_, Error>(part.map(|part| (Bytes::from(part), pages)))
     });

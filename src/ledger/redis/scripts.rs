@@ -1,10 +1,11 @@
 //! The scripts: one per transition, each put together from what it shares with others.
 //!
-//! Every script begins with its flags, the numbers of the rules, and the clock. A script that may not
-//! fail for want of memory (it ends something, and so frees memory in the end) says `allow-oom`; the
-//! server turns every other writing script away before its first line when memory is full.
+//! Every script begins with its flags and the clock, and has the numbers of the rules in it. A script
+//! that may not fail for want of memory (it ends something, and so frees memory in the end) says
+//! `allow-oom`; the server turns every other writing script away before its first line when memory is
+//! full.
 
-use crate::ledger::{Allowance, Policy};
+use crate::ledger::{Allowance, MAX_AMOUNT, Policy};
 
 /// A script and the digest that a server knows it by.
 #[derive(Debug)]
@@ -48,39 +49,44 @@ macro_rules! lua {
 }
 
 /// What reserving seldom needs, made only when it does: a script makes its functions anew each time that
-/// it runs, and each costs as much as a command.
+/// it runs, and some cost as much as a command.
 const SELDOM: &str =
-    concat!("local function seldom()\n", lua!("charge", "expiry", "links"), "return sweep, link\nend\n");
+    concat!("local function seldom()\n", lua!("record", "charge", "expiry", "links", "days", "refusal"), "end\n");
 
 impl Scripts {
     /// The scripts for a policy. `clock_of_tests` takes the time from the caller instead of the
     /// server.
     pub(super) fn new(policy: &Policy, clock_of_tests: bool) -> Self {
         let clock = if clock_of_tests { lua!("clock_of_tests") } else { lua!("clock") };
-        let head = format!("{}{clock}", numbers(policy));
+        let numbers = numbers(policy);
         let script = |flags: &str, body: &str| {
-            let code = format!("{flags}{head}{body}");
+            let code =
+                numbers.iter().fold(format!("{flags}{clock}{body}"), |code, (name, number)| code.replace(name, number));
             Script { sha: redis::Script::new(&code).get_hash().to_owned(), code }
         };
         Self {
             reserve: script(
                 WRITES,
-                &[lua!("today", "record", "account", "allowed", "room"), SELDOM, lua!("failed", "reserve")].concat(),
+                &[lua!("today", "whole", "account", "allowed", "admission"), SELDOM, lua!("failed", "reserve")]
+                    .concat(),
             ),
-            extend: script(ENDS, lua!("today", "record", "extend")),
-            settle: script(ENDS, lua!("today", "record", "account", "charge", "failed", "settle")),
-            usage: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "allowed", "usage")),
-            history: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "allowed", "history")),
-            page: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "page")),
-            tally: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "tally")),
-            adjust: script(WRITES, lua!("today", "record", "account", "charge", "adjust")),
-            set_allowance: script(WRITES, lua!("today", "record", "set_allowance")),
+            extend: script(ENDS, lua!("today", "whole", "record", "extend")),
+            settle: script(ENDS, lua!("today", "whole", "record", "account", "charge", "failed", "settle")),
+            usage: script(ENDS, lua!("today", "whole", "record", "account", "charge", "expiry", "allowed", "usage")),
+            history: script(
+                ENDS,
+                lua!("today", "whole", "record", "account", "charge", "expiry", "allowed", "history"),
+            ),
+            page: script(ENDS, lua!("today", "whole", "record", "account", "charge", "expiry", "page")),
+            tally: script(ENDS, lua!("today", "whole", "record", "account", "charge", "expiry", "tally")),
+            adjust: script(WRITES, lua!("today", "whole", "record", "account", "charge", "adjust")),
+            set_allowance: script(WRITES, lua!("today", "whole", "record", "set_allowance")),
             get_allowance: script(READS, lua!("today", "get_allowance")),
-            record_link: script(WRITES, lua!("today", "record", "links", "record_link")),
-            list_links: script(ENDS, lua!("today", "record", "links", "list_links")),
-            revoke_link: script(ENDS, lua!("today", "record", "links", "revoke_link")),
-            peek: script(READS, lua!("today", "record", "peek")),
-            expire: script(ENDS, lua!("today", "record", "account", "charge", "expiry", "expire")),
+            record_link: script(WRITES, lua!("today", "whole", "record", "links", "record_link")),
+            list_links: script(ENDS, lua!("today", "whole", "record", "links", "list_links")),
+            revoke_link: script(ENDS, lua!("today", "whole", "record", "links", "revoke_link")),
+            peek: script(READS, lua!("today", "whole", "record", "peek")),
+            expire: script(ENDS, lua!("today", "whole", "record", "account", "charge", "expiry", "expire")),
             register: script(WRITES, lua!("register")),
             look: script(READS, lua!("look")),
             postpone: script(ENDS, lua!("postpone")),
@@ -100,26 +106,28 @@ fn keep_ms(retention_days: u32) -> u64 {
 /// How much longer than its last moment a mark lives: the moment decides, not the key's end.
 const MARK_SLACK_MS: u64 = 1000;
 
-fn numbers(policy: &Policy) -> String {
+/// What is written in a script for each name, longer names before those that they contain. A local each
+/// would cost more: every function that uses it would hold on to it.
+fn numbers(policy: &Policy) -> [(&'static str, String); 11] {
     let rules = &policy.rules;
     let allowance = match policy.allowance {
         Allowance::Unlimited => "unlimited".to_owned(),
         Allowance::Bytes(bytes) => bytes.to_string(),
     };
-    format!(
-        "local LEASE_MS, UNRESERVED_MS, TOMBSTONE_MS, MARK_LIVES_MS, KEEP_MS = {}, {}, {}, '{}', '{}'\n\
-         local CREDIT, SWEEP_IN_RESERVE, SWEEP_BATCH, MAX_ENTRIES = {}, {}, {}, {}\n\
-         local ALLOWANCE = '{allowance}'\n",
-        rules.lease_ms,
-        rules.unreserved_ms,
-        rules.tombstone_ms,
-        rules.tombstone_ms + MARK_SLACK_MS,
-        keep_ms(rules.retention_days),
-        rules.credit_bytes,
-        rules.sweep_in_reserve,
-        rules.sweep_batch,
-        rules.max_entries,
-    )
+    let text = |number: &dyn std::fmt::Display| format!("'{number}'");
+    [
+        ("UNRESERVED_MS", rules.unreserved_ms.to_string()),
+        ("TOMBSTONE_MS", rules.tombstone_ms.to_string()),
+        ("LEASE_MS", rules.lease_ms.to_string()),
+        ("MARK_LIVES_MS", text(&(rules.tombstone_ms + MARK_SLACK_MS))),
+        ("KEEP_MS", text(&keep_ms(rules.retention_days))),
+        ("CREDIT", rules.credit_bytes.to_string()),
+        ("SWEEP_IN_RESERVE", rules.sweep_in_reserve.to_string()),
+        ("SWEEP_BATCH", rules.sweep_batch.to_string()),
+        ("MAX_ENTRIES", rules.max_entries.to_string()),
+        ("MAX", MAX_AMOUNT.to_string()),
+        ("ALLOWANCE", text(&allowance)),
+    ]
 }
 
 #[cfg(test)]
@@ -136,6 +144,18 @@ mod tests {
             assert!(!script.code.contains("ARGV[#ARGV]"));
         }
         assert!(Scripts::new(&policy, true).reserve.code.contains("ARGV[#ARGV]"));
+    }
+
+    #[test]
+    fn every_number_is_in_its_place() {
+        let policy = Policy { rules: Rules::default(), allowance: Allowance::Bytes(77), zone: ResetZone::UTC };
+        let Scripts { reserve, settle, usage, .. } = Scripts::new(&policy, false);
+        for (name, _) in numbers(&policy) {
+            assert!([&reserve, &settle, &usage].iter().all(|script| !script.code.contains(name)), "{name}");
+        }
+        let entries = policy.rules.max_entries;
+        assert!(settle.code.contains(&format!("of.lines >= {entries} and")), "the longer name goes first");
+        assert!(reserve.code.contains("return '77'") && usage.code.contains("return '77'"));
     }
 
     #[test]

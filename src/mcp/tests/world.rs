@@ -176,6 +176,10 @@ impl Authenticator for Keys {
     async fn still(&self, _: &str, _: &Project) -> Result<Principal> {
         Err(Error::new(Kind::Unauthenticated, "Send a key."))
     }
+
+    fn link_life_seconds(&self) -> u64 {
+        crate::link::MAX_LIFE_SECONDS
+    }
 }
 
 /// Objects in memory, of project `p` and trial `t`; counts the bytes that it hands out.

@@ -9,6 +9,7 @@ use crate::artifact::text::visible_json;
 use crate::artifact::{ArtifactName, InvalidId, TrialId};
 use crate::error::{Error, Kind, Result};
 use crate::listing::checked_prefix;
+use crate::request::number;
 
 /// How much of a wrong value is repeated, in characters.
 const SHOWN: usize = 80;
@@ -93,12 +94,9 @@ pub(super) fn check_known(given: &Map<String, Value>, properties: &Map<String, V
     Err(Error::new(Kind::InvalidRequest, message))
 }
 
-/// The number, also where a client writes it with a fraction of zero.
+/// The whole number, if it is one.
 pub(super) fn integer(value: &Value) -> Option<i64> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    #[allow(clippy::cast_possible_truncation, reason = "checked to be a whole number that an i64 holds")]
-    let exact = |float: f64| (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64);
-    value.as_i64().or_else(|| value.as_f64().filter(|_| value.is_f64()).and_then(exact))
+    value.as_number().and_then(number::integer)
 }
 
 fn wrong(kind: Kind, argument: &str, given: &Value, allowed: &str) -> Error {

@@ -5,6 +5,7 @@ use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
@@ -16,14 +17,29 @@ use super::root::{OpenFile, Version};
 
 /// The size of a chunk: larger ones gain nothing, smaller ones cost a third more processor time.
 const CHUNK: usize = 256 * 1024;
-/// Chunks below this are allocated as they are: a small file must not hold a large buffer.
-const SMALL: usize = 32 * 1024;
+/// The size of a chunk for a client that does not keep up, or when there are many of them. Chunks up
+/// to this are allocated as they are: a small file must not hold a large buffer.
+const SMALL: usize = 16 * 1024;
 /// How many idle buffers are kept (16 MiB in all).
 const MAX_IDLE: usize = 64;
+/// How many buffers are lent at a time (32 MiB in all): a thousand clients that stop reading hold as
+/// many chunks. Two for each of 64 connections, as many as are worth their while.
+const MAX_LENT: usize = 128;
+/// A client that leaves a chunk lying for so long does not keep up.
+const SLOW: Duration = Duration::from_millis(100);
+/// How many small chunks in a row it then has to take sooner: as much as a large one holds, which is
+/// more than a connection takes on ahead of its client.
+const PROBATION: usize = CHUNK / SMALL;
 
 /// Buffers to be used again: allocating a large one for every chunk costs more than filling it.
 #[derive(Debug, Default)]
-pub(super) struct Buffers(Mutex<Vec<Box<[u8]>>>);
+pub(super) struct Buffers(Mutex<Pool>);
+
+#[derive(Debug, Default)]
+struct Pool {
+    idle: Vec<Box<[u8]>>,
+    lent: usize,
+}
 
 /// A chunk in a borrowed buffer, which goes back when the last holder of the bytes lets go.
 struct Chunk {
@@ -41,24 +57,50 @@ impl AsRef<[u8]> for Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         if self.buffer.len() == CHUNK {
-            let mut idle = self.home.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < MAX_IDLE {
-                idle.push(std::mem::take(&mut self.buffer));
+            let mut pool = self.home.0.lock().unwrap_or_else(PoisonError::into_inner);
+            pool.lent -= 1;
+            if pool.idle.len() < MAX_IDLE {
+                pool.idle.push(std::mem::take(&mut self.buffer));
             }
         }
     }
 }
 
 impl Buffers {
-    /// A buffer of exactly `len` usable bytes, at most a chunk.
-    fn chunk(self: &Arc<Self>, len: usize) -> Chunk {
-        let idle = || self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let buffer = if len < SMALL {
-            vec![0; len].into_boxed_slice()
-        } else {
-            idle().unwrap_or_else(|| vec![0; CHUNK].into_boxed_slice())
+    /// A buffer of `most` usable bytes, 1 to [`CHUNK`]; a small one where no large one is to be had.
+    fn chunk(self: &Arc<Self>, most: usize) -> Chunk {
+        let (buffer, len) = match (most > SMALL).then(|| self.lend()).flatten() {
+            Some(buffer) => (buffer, most),
+            None => (vec![0; most.min(SMALL)].into_boxed_slice(), most.min(SMALL)),
         };
         Chunk { buffer, len, home: Arc::clone(self) }
+    }
+
+    fn lend(&self) -> Option<Box<[u8]>> {
+        let idle = {
+            let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if pool.lent == MAX_LENT {
+                return None;
+            }
+            pool.lent += 1;
+            pool.idle.pop()
+        };
+        Some(idle.unwrap_or_else(|| vec![0; CHUNK].into_boxed_slice()))
+    }
+}
+
+/// How well the client of a stream keeps up.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Small chunks that it has yet to take in time.
+    probation: usize,
+}
+
+impl Pace {
+    /// The size of the next chunk, which is asked for so long after the one before.
+    fn next(&mut self, after: Duration) -> usize {
+        self.probation = if after < SLOW { self.probation.saturating_sub(1) } else { PROBATION };
+        if self.probation == 0 { CHUNK } else { SMALL }
     }
 }
 
@@ -67,6 +109,9 @@ struct Reader {
     version: Version,
     left: Range<u64>,
     buffers: Arc<Buffers>,
+    pace: Pace,
+    /// When the last chunk was handed out.
+    handed_out: Instant,
     /// Whether the file system can tell that a read would block.
     tells: bool,
 }
@@ -78,25 +123,28 @@ pub(super) fn stream(
     buffers: Arc<Buffers>,
 ) -> BoxStream<'static, Result<Bytes, StoreError>> {
     let OpenFile { file, version } = file;
-    chunks(Reader { file, version, left: range, buffers, tells: true })
+    let (pace, handed_out) = (Pace::default(), Instant::now());
+    chunks(Reader { file, version, left: range, buffers, pace, handed_out, tells: true })
 }
 
 fn chunks(reader: Reader) -> BoxStream<'static, Result<Bytes, StoreError>> {
-    Box::pin(stream::try_unfold(
-        reader,
-        |mut reader| async move { Ok(reader.next().await?.map(|bytes| (bytes, reader))) },
-    ))
+    Box::pin(stream::try_unfold(reader, |mut reader| async move {
+        let most = reader.pace.next(reader.handed_out.elapsed());
+        let next = reader.next(most).await?;
+        reader.handed_out = Instant::now();
+        Ok(next.map(|bytes| (bytes, reader)))
+    }))
 }
 
 impl Reader {
-    async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
+    /// The next bytes, at most `most` of them.
+    async fn next(&mut self, most: usize) -> Result<Option<Bytes>, StoreError> {
         let Range { start, end } = self.left.clone();
         if start >= end {
             return Ok(None);
         }
-        let len = usize::try_from(end - start).unwrap_or(CHUNK).min(CHUNK);
-        let mut chunk = self.buffers.chunk(len);
-        self.left.start += len as u64;
+        let mut chunk = self.buffers.chunk(usize::try_from(end - start).unwrap_or(most).min(most));
+        self.left.start += chunk.len as u64;
         let last = self.left.is_empty();
 
         if self.tells && self.read_cached(&mut chunk, start) {
@@ -156,7 +204,8 @@ mod tests {
     fn reader(file: &File, buffers: &Arc<Buffers>, tells: bool) -> Reader {
         let version = Version::of(file).expect("a version");
         let file = Arc::new(file.try_clone().expect("a file"));
-        Reader { file, version, left: 0..version.size, buffers: Arc::clone(buffers), tells }
+        let (pace, handed_out) = (Pace::default(), Instant::now());
+        Reader { file, version, left: 0..version.size, buffers: Arc::clone(buffers), pace, handed_out, tells }
     }
 
     async fn read(reader: Reader) -> Result<Vec<u8>, StoreError> {
@@ -187,7 +236,7 @@ mod tests {
         let buffers = Arc::default();
         let mut file = tempfile::tempfile().expect("a scratch file");
         file.write_all(&vec![1; LONG]).expect("written");
-        let idle = |buffers: &Buffers| buffers.0.lock().expect("unpoisoned").len();
+        let idle = |buffers: &Buffers| buffers.0.lock().expect("unpoisoned").idle.len();
         for _ in 0..3 {
             let held: Vec<_> = chunks(reader(&file, &buffers, true)).try_collect().await.expect("read");
             assert_eq!((held.len(), idle(&buffers)), (3, 0));
@@ -197,10 +246,42 @@ mod tests {
     }
 
     #[test]
-    fn idle_buffers_are_bounded() {
+    fn large_buffers_are_bounded_lent_and_idle() {
         let buffers: Arc<Buffers> = Arc::default();
-        let held: Vec<_> = (0..2 * MAX_IDLE).map(|_| buffers.chunk(CHUNK)).collect();
+        let held: Vec<_> = (0..2 * MAX_LENT).map(|_| buffers.chunk(CHUNK)).collect();
+        let lens: Vec<_> = held.iter().map(|chunk| (chunk.len, chunk.buffer.len())).collect();
+        assert!(lens[..MAX_LENT].iter().all(|lens| *lens == (CHUNK, CHUNK)), "{lens:?}");
+        assert!(lens[MAX_LENT..].iter().all(|lens| *lens == (SMALL, SMALL)), "the rest is served, in small ones");
         drop(held);
-        assert_eq!(buffers.0.lock().expect("unpoisoned").len(), MAX_IDLE);
+        let pool = buffers.0.lock().expect("unpoisoned");
+        assert_eq!((pool.idle.len(), pool.lent), (MAX_IDLE, 0));
+    }
+
+    /// A stream goes on in small chunks, to the same bytes, while others hold all large ones.
+    #[tokio::test]
+    async fn without_large_buffers_the_same_is_read() {
+        let content: Vec<u8> = (0..LONG).map(|i| i.to_le_bytes()[i % 2]).collect();
+        let mut file = tempfile::tempfile().expect("a scratch file");
+        file.write_all(&content).expect("written");
+        for tells in [true, false] {
+            let buffers: Arc<Buffers> = Arc::default();
+            let _held: Vec<_> = (0..MAX_LENT).map(|_| buffers.chunk(CHUNK)).collect();
+            assert!(read(reader(&file, &buffers, tells)).await.expect("read") == content, "{tells}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_does_not_keep_up_gets_small_chunks_until_it_does() {
+        let (mut pace, soon) = (Pace::default(), SLOW / 2);
+        assert_eq!([pace.next(soon), pace.next(soon)], [CHUNK; 2]);
+        assert_eq!(pace.next(SLOW), SMALL);
+        for _ in 1..PROBATION {
+            assert_eq!(pace.next(soon), SMALL);
+        }
+        assert_eq!(pace.next(soon), CHUNK, "it has shown that it does");
+        // What a connection takes on ahead of its client shows nothing.
+        for _ in 0..100 {
+            assert_eq!([pace.next(SLOW), pace.next(soon), pace.next(soon)], [SMALL; 3]);
+        }
     }
 }

@@ -37,4 +37,8 @@ impl Authenticator for ObservedAccess {
     async fn still(&self, key_id: &str, project: &Project) -> Result<Principal> {
         noted(timed(Phase::Auth, self.0.still(key_id, project)).await)
     }
+
+    fn link_life_seconds(&self) -> u64 {
+        self.0.link_life_seconds()
+    }
 }

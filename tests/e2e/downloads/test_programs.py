@@ -1,4 +1,4 @@
-"""aria2, Node and a browser, unchanged, over links of a demo."""
+"""aria2, Node, rclone, httpx and a browser, unchanged, over links of a demo."""
 
 import hashlib
 import json
@@ -8,6 +8,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import httpx
 import pytest
 
 from browser import Browser
@@ -78,6 +79,37 @@ def test_node_fetch(served):
     assert got["sha256"] == hashlib.sha256(content).hexdigest()
     assert got["part"] == content[10:20].hex()
     assert got["disposition"] == 'attachment; filename="large.bin"'
+
+
+def test_rclone_copies_a_link(served, tmp_path):
+    before = served.settled()["used_bytes"]
+    command = ["rclone", "copyurl", "--auto-filename", "--header-filename", link(served, "out/報告 é.txt"), str(tmp_path)]
+    subprocess.run(command, check=True, timeout=120)
+    assert (tmp_path / "報告 é.txt").read_bytes() == FILES["out/報告 é.txt"]
+    assert served.settled()["used_bytes"] - before == len(FILES["out/報告 é.txt"])
+
+
+def test_rclone_reads_in_parts_as_a_remote(served, tmp_path):
+    content = FILES["large.bin"]
+    command = ["rclone", "copyto", "--http-url", f"{served.url}/v1/trials/t__1/artifacts/large.bin/"]
+    command += ["--http-headers", f"Authorization,Bearer {served.keys['read_only']}"]
+    command += ["--multi-thread-cutoff", "1M", "--multi-thread-streams", "4", ":http:content", str(tmp_path / "got")]
+    before = served.settled()["used_bytes"]
+    subprocess.run(command, check=True, timeout=120)
+    assert (tmp_path / "got").read_bytes() == content
+    assert len(content) <= served.settled()["used_bytes"] - before <= 2 * len(content)
+
+
+def test_httpx_goes_on_where_it_broke_off(served):
+    content, target = FILES["large.bin"], link(served, "large.bin")
+    with httpx.Client(timeout=60) as client:
+        with client.stream("GET", target) as answer:
+            etag, begun = answer.headers["ETag"], next(answer.iter_raw(1_000_000))
+        rest = client.get(target, headers={"Range": f"bytes={len(begun)}-", "If-Range": etag})
+        assert (rest.status_code, begun + rest.content) == (206, content)
+        assert client.get(target, headers={"If-None-Match": etag}).status_code == 304
+        assert client.head(target).headers["Content-Length"] == str(len(content))
+    served.settled()
 
 
 def test_a_browser_saves_a_link_under_its_name(served, browser):

@@ -3,7 +3,7 @@
 use artifactd::artifact::{ArtifactName, TrialId};
 use artifactd::ledger::{
     Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Channel, Context, DayUsage, LedgerTime,
-    Outcome, Override, Policy, RefusalReason, Reserve, Rules, Settle, Subject as Line, state,
+    Outcome, Override, Policy, RefusalReason, Reserve, Rules, Settle, Settlement, Subject as Line, state,
 };
 
 use super::Subject;
@@ -44,6 +44,33 @@ pub(crate) async fn pages_and_totals(open: Open) {
     assert_eq!(entry.subject, Line::Read(context()));
     assert_eq!((entry.at, entry.size, entry.outcome, entry.count), (LedgerTime(NOON), 2, Outcome::Completed, 1));
     assert_eq!(entry.id, support::id(1).to_string());
+}
+
+pub(crate) async fn what_a_settle_says_of_an_open_lease_counts_for_nothing(open: Open) {
+    let it = open(policy(1000));
+    let by = |key: &str| Context { key_id: key.to_owned(), ..context() };
+    let call = support::settle(0, 7, 50, NOON);
+    for (n, call) in (1..).zip([
+        call.clone(),
+        Settle { day: None, ..call.clone() },
+        Settle { day: call.day.map(|day| day.plus(-1)), ..call.clone() },
+        Settle { size: 5, ..call.clone() },
+        Settle { size: 500, ..call.clone() },
+        Settle { context: by("l"), ..call.clone() },
+        Settle { context: by("a longer name"), ..call.clone() },
+        Settle { context: by(""), ..call.clone() },
+    ]) {
+        it.lease(n, 50).await;
+        let call = Settle { id: support::id(n), ..call };
+        assert_eq!(it.ledger.settle(&call).await.unwrap().reply, Settlement::Settled(7));
+        let page = it.audit(&AuditFilter::default(), None, 1).await;
+        let entry = &page.entries[0];
+        assert_eq!(page.total_charged, 7 * i64::try_from(n).unwrap(), "on the day of the lease: {call:?}");
+        assert_eq!((entry.id.clone(), entry.size, entry.charged), (support::id(n).to_string(), 50, 7), "{call:?}");
+        assert_eq!(entry.subject, Line::Read(context()), "{call:?}");
+        assert_eq!(it.sums().await.1, 0);
+    }
+    it.verify().await;
 }
 
 pub(crate) async fn filters(open: Open) {

@@ -19,7 +19,7 @@ if before then
   end
 end
 local of = account(day)
-local applied = post(of, tonumber(ARGV[8]), '0', 'adjusted', '-', ARGV[9])
+local applied = post(of, ARGV[8], '0', 'adjusted', '-', ARGV[9])
 save()
-redis.call('SET', KEYS[1], day .. ' ' .. whole(applied) .. ' ' .. ARGV[8] .. ' ' .. ARGV[10], 'PX', KEEP_MS)
+redis.call('SET', KEYS[1], day .. ' ' .. applied .. ' ' .. ARGV[8] .. ' ' .. ARGV[10], 'PX', KEEP_MS)
 return {now, 'applied', applied}

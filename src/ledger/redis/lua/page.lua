@@ -20,7 +20,7 @@ local reply = {now, 'page', day, of.used, of.counted, below}
 if newest <= below then
   return reply
 end
-local lines = redis.call('LRANGE', base .. day .. ':lines', whole(below), whole(newest - 1))
+local lines = redis.call('LRANGE', of.list, whole(below), whole(newest - 1))
 for n = #lines, 1, -1 do
   local wanted = true
   for part = 10, LAST_ARGUMENT do

@@ -4,23 +4,14 @@
 --   E  expired: amount = charged, moment = the last ms it is known
 --   X  refused: amount = bound,   moment = the last ms it is known,
 --      rest = `reason used reserved resets_at retry_at`
--- Amounts and times are decimal strings, and stay strings where nothing is reckoned with them: to turn
--- a number into text costs more than most commands. A Lua number becomes one by %d alone: tostring()
--- and .. would round it to 14 digits. Arithmetic takes such strings, comparisons do not.
-local MAX = 9007199254740991
-
-local function whole(number)
-  return string.format('%d', number)
-end
-
 -- The record in a text, size and amount as strings; nil if its time is over.
 local function understood(text)
-  local state, day, size, amount, moment, rest = string.match(text, '^(%a) (%S+) (%d+) (%d+) (%d+) (.*)$')
+  local state, day, size, amount, moment, rest = string.match(text, '^(%a) (%S+) (%d+) (%d+) (%d+) ()')
   moment = moment + 0
   if state ~= 'R' and now > moment then
     return nil
   end
-  return {state = state, day = day, size = size, amount = amount, moment = moment, rest = rest}
+  return {state = state, day = day, size = size, amount = amount, moment = moment, rest = string.sub(text, rest)}
 end
 
 local function known(key)
@@ -32,8 +23,4 @@ end
 local function put(key, state, day, size, amount, moment, rest, lives_ms)
   local text = state .. ' ' .. day .. ' ' .. size .. ' ' .. amount .. ' ' .. moment .. ' ' .. rest
   redis.call('SET', key, text, 'PX', lives_ms)
-end
-
-local function put_mark(key, state, day, size, charged)
-  put(key, state, day, size, charged, whole(now + TOMBSTONE_MS), '', MARK_LIVES_MS)
 end

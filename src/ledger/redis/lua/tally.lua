@@ -15,12 +15,12 @@ if sweep(of, SWEEP_BATCH) then
   return {now, 'again'}
 end
 local from, charged = tonumber(ARGV[8]), 0
-for _, text in ipairs(redis.call('LRANGE', base .. day .. ':lines', ARGV[8], whole(from + ARGV[9] - 1))) do
+for _, text in ipairs(redis.call('LRANGE', of.list, ARGV[8], whole(from + ARGV[9] - 1))) do
   charged = charged + string.match(text, '^%d+ (%-?%d+)')
 end
 local leases, leased, ids = 0, 0, {}
 if from == 0 then
-  ids = redis.call('ZRANGE', base .. day .. ':due', 0, -1)
+  ids = redis.call('ZRANGE', of.due, 0, -1)
   for _, id in ipairs(ids) do
     local record = known(base .. 'id:' .. id)
     if record and record.state == 'R' and record.day == day then
@@ -28,5 +28,5 @@ if from == 0 then
     end
   end
 end
-local lines = redis.call('LLEN', base .. day .. ':lines')
+local lines = redis.call('LLEN', of.list)
 return {now, 'tally', of.used, of.reserved, lines, of.counted, charged, leases, leased, #ids}

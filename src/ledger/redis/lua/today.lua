@@ -3,6 +3,6 @@
 --   ARGV 1 what all keys of the project begin with; 2 the day; 3 its first ms; 4 the first ms after
 --   it; 5 the first day that is kept; 6 the day after it
 local base, today, resets_at, first_kept, tomorrow = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6]
-if now < tonumber(ARGV[3]) or now >= tonumber(resets_at) then
+if now < ARGV[3] + 0 or now >= resets_at + 0 then
   return {now, 'days'}
 end

@@ -7,5 +7,5 @@ local of = account(today)
 if sweep(of, SWEEP_BATCH) then
   return {now, 'again'}
 end
-local earliest = redis.call('ZRANGE', base .. today .. ':due', 0, 0, 'WITHSCORES')[2] or '-'
+local earliest = redis.call('ZRANGE', of.due, 0, 0, 'WITHSCORES')[2] or '-'
 return {now, 'usage', allowed(), of.used, of.reserved, of.open, of.refused, earliest}

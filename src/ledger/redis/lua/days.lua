@@ -1,6 +1,4 @@
--- Shared: holds room for a new lease.
-
--- Puts the account's day on the list of days, and takes off those that have no open leases any more;
+-- Shared: puts the account's day on the list of days, and takes off those that have no open leases any more;
 -- the latest before it stays, should the clock be set back across midnight.
 local function list_day(of)
   local days, latest = base .. 'days', ''
@@ -18,17 +16,4 @@ local function list_day(of)
   redis.call('SADD', days, of.day)
   redis.call('PEXPIRE', days, KEEP_MS)
   of.listed = 1
-end
-
--- `deadline` is a text.
-local function take(of, id, size, deadline)
-  local due = of.start .. ':due'
-  redis.call('ZADD', due, deadline, id)
-  if of.open == 0 then
-    redis.call('PEXPIRE', due, KEEP_MS)
-  end
-  if of.listed == 0 then
-    list_day(of)
-  end
-  of.reserved, of.open, of.changed = of.reserved + size, of.open + 1, true
 end

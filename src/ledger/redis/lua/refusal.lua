@@ -1,0 +1,65 @@
+-- Shared: what becomes of a call that is not simply admitted, within `seldom`.
+local function present(record)
+  if record.state == 'R' then
+    return reserved(record.amount, record.day, whole(record.moment))
+  elseif record.state == 'X' then
+    return 'refused ' .. record.size .. ' ' .. record.amount .. ' ' .. record.rest
+  end
+  return record.state == 'S' and 'settled' or 'expired'
+end
+
+-- Turns the call away, counts it, and remembers it until the last copy of the call is stale. A size
+-- that no account holds can never be admitted: nothing needs to be remembered.
+local function refuse(of, key, asked, not_after)
+  local size = tonumber(asked)
+  local reason, retry_at = 'busy', nil
+  if size > bound then
+    reason, retry_at = 'too_large', '-'
+  elseif of.used + size > bound then
+    reason, retry_at = 'spent', resets_at
+  else
+    local earliest = redis.call('ZRANGE', of.due, 0, 0, 'WITHSCORES')
+    retry_at = whole(math.min(tonumber(earliest[2]) or math.huge, now + 60000))
+  end
+  local rest = string.format('%s %d %d %s %s', reason, of.used, of.reserved, resets_at, retry_at)
+  if size <= MAX then
+    local lives_ms = whole(math.min(not_after - now + 1000, tonumber(KEEP_MS)))
+    put(key, 'X', today, asked, whole(bound), whole(not_after), rest, lives_ms)
+    of.refused, of.allowance, of.changed = of.refused + 1, allowance, true
+  else
+    redis.call('DEL', key)
+  end
+  return 'refused ' .. asked .. ' ' .. whole(bound) .. ' ' .. rest
+end
+
+-- The answer to a call whose record was written where `before` was; none if it is admitted after all.
+local function turned_away(key, before, record, asked, not_after, by)
+  if before then
+    before = understood(before)
+    if before then
+      return present(before)
+    end
+    redis.call('SET', key, record, 'PX', KEEP_MS)
+  end
+  local of, size = account(today), asked + 0
+  local answer
+  if now > not_after then
+    answer = 'stale'
+  elseif by ~= '' then
+    local found = link(by)
+    answer = (not found or found.revoked or found.over) and 'link_revoked'
+  end
+  if not answer and size <= bound and of.used + of.reserved + size > bound then
+    local more, count = sweep(of, unswept)
+    unswept = unswept - count
+    answer = more and of.used + of.reserved + size > bound and 'again'
+  end
+  if answer then
+    redis.call('DEL', key)
+  elseif of.used + of.reserved + size > bound then
+    answer = refuse(of, key, asked, not_after)
+  end
+  return answer
+end
+
+return {turned_away = turned_away, list_day = list_day}
