@@ -15,6 +15,7 @@
 mod accounts;
 mod columns;
 mod reader;
+mod rows;
 mod schema;
 mod sql_book;
 mod writer;

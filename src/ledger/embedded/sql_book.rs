@@ -4,11 +4,12 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params}
 use uuid::Uuid;
 
 use super::accounts::Accounts;
-use super::columns::{Whole, unreadable};
+use super::columns::Whole;
+use super::rows::{read_allowance, read_line, read_link, read_record, record_columns, write_allowance};
 use crate::artifact::ProjectId;
-use crate::ledger::book::{Account, AdjustmentRecord, Book, LinkRecord, Record, Refused, RollKey, State, Totals};
+use crate::ledger::book::{Account, AdjustmentRecord, Book, LinkRecord, Record, RollKey, State, Totals};
 use crate::ledger::{
-    Allowance, AuditFilter, Context, Day, Entry, LedgerTime, Link, LinkId, Outcome, Override, ReservationId, Subject,
+    Allowance, AuditFilter, Day, Entry, LedgerTime, Link, LinkId, Outcome, Override, ReservationId, Subject,
     Verification,
 };
 use crate::telemetry::metrics;
@@ -76,105 +77,6 @@ impl<'c> SqlBook<'c> {
 /// A row bound as SQLite counts.
 fn bound(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-fn whole(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    row.get::<_, Whole>(column).map(|Whole(number)| number)
-}
-
-/// An unlimited allowance, in a column of numbers.
-const UNLIMITED: i64 = -1;
-
-fn read_allowance(column: i64) -> Allowance {
-    u64::try_from(column).map_or(Allowance::Unlimited, Allowance::Bytes)
-}
-
-fn write_allowance(allowance: Allowance) -> i64 {
-    allowance.bytes().map_or(UNLIMITED, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX))
-}
-
-fn read_context(row: &Row<'_>) -> rusqlite::Result<Context> {
-    Ok(Context {
-        key_id: row.get("key_id")?,
-        channel: row.get("channel")?,
-        trial: row.get("trial")?,
-        artifact: row.get("artifact")?,
-        request_id: row.get("request_id")?,
-        link_id: row.get("link_id")?,
-    })
-}
-
-fn read_link(row: &Row<'_>) -> rusqlite::Result<LinkRecord> {
-    let link = Link {
-        id: row.get("id")?,
-        key_id: row.get("key_id")?,
-        trial: row.get("trial")?,
-        artifact: row.get("artifact")?,
-        expires: row.get("expires")?,
-    };
-    Ok(LinkRecord { link, revoked: row.get("revoked")? })
-}
-
-/// The columns of a record, in the order in which [`read_record`] knows them: it is read too often to
-/// look each up by its name.
-macro_rules! record_columns {
-    () => {
-        "state, day, size, amount, deadline, until, key_id, channel, trial, artifact, request_id, link_id,
-         reason, bound, used, reserved, resets_at, retry_at"
-    };
-}
-
-fn read_record(row: &Row<'_>) -> rusqlite::Result<Record> {
-    let whole = |column: usize| row.get::<_, Whole>(column).map(|Whole(number)| number);
-    let amount = whole(3)?;
-    let state = match row.get_ref(0)?.as_str()? {
-        "reserved" => {
-            let context = Context {
-                key_id: row.get(6)?,
-                channel: row.get(7)?,
-                trial: row.get(8)?,
-                artifact: row.get(9)?,
-                request_id: row.get(10)?,
-                link_id: row.get(11)?,
-            };
-            State::Reserved { grant: amount, deadline: row.get(4)?, context }
-        }
-        "settled" => State::Settled { charged: amount, until: row.get(5)? },
-        "expired" => State::Expired { charged: amount, until: row.get(5)? },
-        "refused" => {
-            let refused = Refused {
-                reason: row.get(12)?,
-                limit: whole(13)?,
-                used: whole(14)?,
-                reserved: whole(15)?,
-                resets_at: row.get(16)?,
-                retry_at: row.get(17)?,
-            };
-            State::Refused { refused, until: row.get(5)? }
-        }
-        _ => return Err(unreadable("a state").into()),
-    };
-    Ok(Record { day: row.get(1)?, size: whole(2)?, state })
-}
-
-fn read_line(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
-    let subject = if let Some(reason) = row.get("reason")? {
-        Subject::Adjustment { by: row.get("key_id")?, reason }
-    } else if row.get::<_, Option<LedgerTime>>("hour")?.is_some() {
-        Subject::RolledUp { key_id: row.get("key_id")?, channel: row.get("channel")? }
-    } else {
-        Subject::Read(read_context(row)?)
-    };
-    let entry = Entry {
-        at: row.get("at")?,
-        id: row.get("id")?,
-        subject,
-        size: whole(row, "size")?,
-        charged: row.get("charged")?,
-        outcome: row.get("outcome")?,
-        count: whole(row, "count")?,
-    };
-    Ok((whole(row, "sequence")?, entry))
 }
 
 macro_rules! sift {
