@@ -36,20 +36,7 @@ pub(super) fn routes() -> Routes {
             "The archive.",
             &["Accept-Ranges", "Content-Disposition", "Cache-Control", "RateLimit", "RateLimit-Policy"],
         )
-        .refuses(&[
-            "INVALID_NAME",
-            "INVALID_REQUEST",
-            "TRIAL_NOT_FOUND",
-            "ARTIFACT_NOT_FOUND",
-            "ARTIFACT_CHANGED",
-            "ARTIFACT_NOT_READY",
-            "ARTIFACT_ENCODED",
-            "ARCHIVE_TOO_LARGE",
-            "DOWNLOAD_QUOTA_EXCEEDED",
-            "TOO_MANY_REQUESTS",
-            "QUOTA_UNAVAILABLE",
-            "STORE_UNAVAILABLE",
-        ]);
+        .reads_or_refuses(&["ARCHIVE_TOO_LARGE"]);
     Routes::new().add_with_head(described, archive)
 }
 

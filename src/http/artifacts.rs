@@ -119,21 +119,7 @@ pub(super) fn of_content(operation: Operation) -> Operation {
             ],
         )
         .bare(304, "The version that the client has.", &["ETag", "Last-Modified", "Cache-Control"])
-        .refuses(&[
-            "INVALID_NAME",
-            "INVALID_REQUEST",
-            "TRIAL_NOT_FOUND",
-            "ARTIFACT_NOT_FOUND",
-            "ARTIFACT_CHANGED",
-            "ARTIFACT_NOT_READY",
-            "ARTIFACT_ENCODED",
-            "PRECONDITION_FAILED",
-            "RANGE_NOT_SATISFIABLE",
-            "DOWNLOAD_QUOTA_EXCEEDED",
-            "TOO_MANY_REQUESTS",
-            "QUOTA_UNAVAILABLE",
-            "STORE_UNAVAILABLE",
-        ])
+        .reads_or_refuses(&["PRECONDITION_FAILED", "RANGE_NOT_SATISFIABLE"])
 }
 
 async fn trials(

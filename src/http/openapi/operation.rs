@@ -18,6 +18,21 @@ const KEYED: [&str; 5] =
 /// What every operation that needs a capability can.
 const CAPABLE: [&str; 2] = ["PROJECT_REQUIRED", "ACCESS_DENIED"];
 
+/// What every operation that hands out bytes of artifacts can.
+const READING: [&str; 11] = [
+    "INVALID_NAME",
+    "INVALID_REQUEST",
+    "TRIAL_NOT_FOUND",
+    "ARTIFACT_NOT_FOUND",
+    "ARTIFACT_CHANGED",
+    "ARTIFACT_NOT_READY",
+    "ARTIFACT_ENCODED",
+    "DOWNLOAD_QUOTA_EXCEEDED",
+    "TOO_MANY_REQUESTS",
+    "QUOTA_UNAVAILABLE",
+    "STORE_UNAVAILABLE",
+];
+
 /// A description, and the route that it is of.
 #[derive(Clone)]
 pub(in crate::http) struct Operation {
@@ -247,6 +262,11 @@ impl Operation {
     pub(in crate::http) fn refuses(mut self, codes: &[&'static str]) -> Self {
         self.problems.extend(codes);
         self
+    }
+
+    /// Answers the problems of reading artifacts, and these.
+    pub(in crate::http) fn reads_or_refuses(self, codes: &[&'static str]) -> Self {
+        self.refuses(&READING).refuses(codes)
     }
 
     pub(super) const fn method(&self) -> &Method {
