@@ -9,7 +9,10 @@ use tracing_subscriber::fmt;
 
 use crate::config::{ConfigError, LogConfig, LogFormat};
 
-/// The filter that the settings ask for.
+/// The target of the lines that tell what was changed in the account books.
+pub const CHANGES: &str = "artifactd::changes";
+
+/// The filter that the settings ask for; lines of [`CHANGES`] pass in any case.
 ///
 /// # Errors
 /// [`ConfigError`] if it is not one, or names something without a level: `inof` would silence all
@@ -21,7 +24,9 @@ pub(crate) fn filter(config: &LogConfig) -> Result<EnvFilter, ConfigError> {
             return Err(invalid(format!("{part:?} is no level; one for a target is written TARGET=LEVEL")));
         }
     }
-    EnvFilter::try_new(&config.filter).map_err(|error| invalid(error.to_string()))
+    let filter = EnvFilter::try_new(&config.filter).map_err(|error| invalid(error.to_string()))?;
+    let changes = format!("{CHANGES}=info").parse().expect("a directive");
+    Ok(filter.add_directive(changes))
 }
 
 /// Sends log lines to standard error, from now on and for the whole process.
