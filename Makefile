@@ -34,12 +34,24 @@ e2e-agents: tools target/npm-agents/.installed target/venv-agents/.installed ## 
 	target/venv/bin/python -m pytest tests/clients/e2e_*.py $(ARGS)
 
 .PHONY: lint
-lint: ## Formatting, lints, documentation; licences too where cargo-deny is installed
+lint: deny ## Formatting, lints, documentation, licences
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
-	@if command -v cargo-deny > /dev/null; then cargo deny --locked check; \
-	else echo 'cargo-deny is not installed: licences and sources were not checked'; fi
+
+# One version, so that what is refused changes when this line does.
+CARGO_DENY := target/cargo-deny-0.20.2/bin/cargo-deny
+
+.PHONY: deny
+deny: $(CARGO_DENY) ## Licences, sources and bans of all that is depended on, by cargo-deny, which is installed below target/
+	for package in . fuzz benches/peers; do \
+		$(CARGO_DENY) --config deny.toml --manifest-path $$package/Cargo.toml --locked \
+			check --hide-inclusion-graph --allow license-exception-not-encountered bans licenses sources; \
+	done
+
+$(CARGO_DENY):
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug \
+		--root $(CARGO_DENY:/bin/cargo-deny=) cargo-deny@$(patsubst target/cargo-deny-%/bin/cargo-deny,%,$@)
 
 .PHONY: e2e-downloads
 e2e-downloads: tools ## Downloads by aria2, rclone, Node, httpx and a headless Chromium; slow clients; large archives
