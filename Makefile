@@ -60,7 +60,7 @@ e2e-downloads: tools ## Downloads by aria2, rclone, Node, httpx and a headless C
 	target/venv/bin/python -m pytest tests/e2e/downloads $(ARGS)
 
 .PHONY: e2e-scale
-e2e-scale: tools ## Three replicas behind nginx over a Redis Cluster, while parts are killed and added
+e2e-scale: tools ## Three replicas behind nginx and HAProxy, over a Redis Cluster, while parts are killed and added
 	tests/debian-packages.sh e2e
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/e2e/scale $(ARGS)
@@ -81,7 +81,7 @@ soak: tools ## Faults under load, random histories (SOAK_SECONDS=300 for each), 
 	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test faults -- --nocapture --test-threads=1
 	tests/debian-packages.sh e2e
 	cargo build --locked
-	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest --timeout=$$(($(SOAK_SECONDS) + 300)) -s tests/e2e/scale
+	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest --timeout=$$(($(SOAK_SECONDS) + 300)) -s tests/e2e/scale/test_scale.py
 	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest tests/operations/test_store_faults.py
 	SOAK_SECONDS=$(MIXED_SECONDS) target/venv/bin/python -m pytest -s tests/e2e/soak
 	SLOW_CLIENTS=1000 ARCHIVE_FILES=99999 target/venv/bin/python -m pytest -s \

@@ -50,6 +50,9 @@ class Traffic:
         """What clients of a project do."""
         return self._whole, self._slow, self._range, self._window
 
+    def connect(self):
+        return http.client.HTTPConnection(*self.address, timeout=60)
+
     def __enter__(self):
         self._over = threading.Event()
         self._threads = [
@@ -72,7 +75,7 @@ class Traffic:
 
     def _run(self, project, kind, seed):
         chance = random.Random(f"{project} {kind.__name__} {seed}")
-        connection = http.client.HTTPConnection(*self.address, timeout=60)
+        connection = self.connect()
         while not self._over.is_set():
             read = Read(f"r-{uuid.uuid4()}", project, kind.__name__, time.monotonic())
             for last in (connection.sock is None, True):
