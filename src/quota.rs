@@ -27,8 +27,8 @@ pub use warnings::Warnings;
 const DEFAULT_DAYS: u32 = 7;
 /// Days that are added up at once; further ones wait. Each holds its groups in memory.
 const SCANS: usize = 2;
-/// The longest reason of a change, bytes.
-const MAX_REASON_BYTES: usize = 500;
+/// The longest reason of a change, characters: what a JSON Schema counts.
+const MAX_REASON_CHARS: usize = 500;
 /// The longest id of an adjustment, bytes.
 const MAX_ADJUSTMENT_ID_BYTES: usize = 128;
 
@@ -48,7 +48,7 @@ pub struct Exception {
     pub allowance: Allowance,
     /// When the default is in force again; `None`: not until it is cleared. In the future.
     pub until: Option<LedgerTime>,
-    /// Why: 1 to 500 bytes without control characters.
+    /// Why: 1 to 500 characters, none of them a control character.
     pub reason: String,
 }
 
@@ -61,7 +61,7 @@ pub struct Correction {
     pub day: Day,
     /// Bytes to charge, negative to take off; not 0, and within plus and minus [`MAX_AMOUNT`].
     pub bytes: i64,
-    /// Why: 1 to 500 bytes without control characters.
+    /// Why: 1 to 500 characters, none of them a control character.
     pub reason: String,
 }
 
@@ -268,8 +268,8 @@ impl Quota {
 }
 
 fn require_reason(reason: &str) -> Result<()> {
-    if reason.trim().is_empty() || reason.len() > MAX_REASON_BYTES || reason.chars().any(char::is_control) {
-        let rule = format!("reason is 1 to {MAX_REASON_BYTES} bytes of text in one line");
+    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON_CHARS || reason.chars().any(char::is_control) {
+        let rule = format!("reason is 1 to {MAX_REASON_CHARS} characters of text in one line");
         return Err(Error::new(Kind::InvalidRequest, format!("{rule}: it is kept with the change.")));
     }
     Ok(())

@@ -92,7 +92,7 @@ struct AllowanceBody {
     /// When the default is in force again, in the future; null or left out: not until it is cleared.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     until: Option<Timestamp>,
-    /// Why: 1 to 500 bytes without control characters.
+    /// Why: 1 to 500 characters, none of them a control character.
     #[schemars(length(min = 1, max = 500), regex(pattern = REASON))]
     reason: String,
 }
@@ -121,7 +121,7 @@ struct AdjustmentBody {
     #[schemars(range(min = -9_007_199_254_740_991_i64, max = 9_007_199_254_740_991_i64), extend("not" = {"const": 0}))]
     #[serde(deserialize_with = "number::deserialize")]
     bytes: i64,
-    /// Why: 1 to 500 bytes without control characters.
+    /// Why: 1 to 500 characters, none of them a control character.
     #[schemars(length(min = 1, max = 500), regex(pattern = REASON))]
     reason: String,
 }
