@@ -184,7 +184,7 @@ def minted(demo, trial, artifact):
 # What a client may get for a request that is right: the state of things decides.
 CONFIG = """
 [checks.positive_data_acceptance]
-expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 410, 412, 416, 429, 503]
+expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 410, 412, 413, 416, 429, 503]
 """
 TRIAL = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"}
 KEPT_DAYS = 36
