@@ -59,6 +59,11 @@ class Mixture(Traffic):
         expect(answer.status == want, path, answer.status, content)
         return json.loads(content) if content else None
 
+    def _result(self, connection, read, *tool, **arguments):
+        result = self._call(connection, read, *tool, **arguments)
+        expect(result is not None, read.said)
+        return result
+
     def _pages(self, connection, read, path):
         items, cursor = [], None
         while True:
@@ -70,9 +75,11 @@ class Mixture(Traffic):
 
     def _listing(self, connection, read, chance):
         items = self._pages(connection, read, f"/v1/trials/t1/artifacts?limit={chance.choice([1, 2, 100])}")
-        read.wrong = [item["name"] for item in items] != sorted(self.files | self.others)
-        called = self._call(connection, read, "envloop_trial_artifacts_list")
-        read.wrong |= called["structuredContent"]["items"] != items
+        called = self._result(connection, read, "envloop_trial_artifacts_list")["structuredContent"]["items"]
+        sizes = {name: len(file.content) for name, file in self.files.items()}
+        want = sorted((sizes | {name: len(content) for name, content in self.others.items()}).items())
+        for listing in (items, called):
+            read.wrong |= [(item["name"], item["size"]) for item in listing] != want
         trials = self._pages(connection, read, "/v1/trials?limit=1")
         read.wrong |= [item["trial_id"] for item in trials] != ["t1"]
         read.clean = True
@@ -122,14 +129,14 @@ class Mixture(Traffic):
 
     def _image(self, connection, read, _):
         content = self.others["shot.png"]
-        blocks = self._call(connection, read, name="shot.png")["content"]
+        blocks = self._result(connection, read, name="shot.png")["content"]
         image = next(block for block in blocks if block["type"] == "image")
         self._took(read, base64.b64decode(image["data"]), content)
         read.wrong |= read.received != len(content)
 
     def _metadata(self, connection, read, _):
         """What is neither text nor an image is described."""
-        text = self._call(connection, read, name="core.bin")["content"][0]["text"]
+        text = self._result(connection, read, name="core.bin")["content"][0]["text"]
         item = self._json(connection, read, "/v1/trials/t1/artifacts/core.bin")
         read.wrong = item["size"] != len(self.others["core.bin"]) or "core.bin" not in text
         read.clean = True
