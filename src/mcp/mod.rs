@@ -130,8 +130,8 @@ impl Front {
             let headers = HeaderMap::from_iter([(ALLOW, HeaderValue::from_static("POST"))]);
             return Err(Refused { fault: http_fault(&error, id), headers });
         }
-        let twice = [AUTHORIZATION.as_str(), request::WORKSPACE_ID, request::PROJECT_ID, CONTENT_TYPE.as_str()];
-        if let Some(name) = twice.into_iter().find(|name| parts.headers.get_all(*name).iter().count() > 1) {
+        let twice = [AUTHORIZATION, request::WORKSPACE_ID, request::PROJECT_ID, CONTENT_TYPE];
+        if let Some(name) = twice.into_iter().find(|name| parts.headers.get_all(name).iter().count() > 1) {
             let error = Error::new(Kind::InvalidRequest, format!("Send the header {name} once."));
             return Err(http_fault(&error, id).into());
         }
@@ -330,7 +330,7 @@ fn allow_origin(headers: &mut HeaderMap, origin: Option<&HeaderValue>) {
     headers.insert(VARY, HeaderValue::from_static("Origin"));
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(request::REQUEST_ID));
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from(request::REQUEST_ID));
     }
 }
 
