@@ -50,17 +50,18 @@ pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
     } else {
         tracing::debug!(%request_id, ?error, "the request was refused");
     }
-    let allow = response.headers().get(ALLOW).cloned();
+    let mut given = response.into_parts().0.headers;
     let mut rendered = (status(error.kind()), body(&error, request_id.as_str()).to_string()).into_response();
     let headers = rendered.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(allow) = allow {
+    if let Some(allow) = given.remove(ALLOW) {
         headers.insert(ALLOW, allow);
     }
     match error.kind() {
         Kind::Unauthenticated => {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"artifactd\""));
+            let plain = HeaderValue::from_static("Bearer realm=\"artifactd\"");
+            headers.insert(WWW_AUTHENTICATE, given.remove(WWW_AUTHENTICATE).unwrap_or(plain));
         }
         Kind::RangeNotSatisfiable(length) => {
             if let Ok(value) = HeaderValue::from_str(&format!("bytes */{length}")) {
