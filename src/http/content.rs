@@ -59,7 +59,7 @@ impl Way<'_> {
         }
     }
 
-    async fn reserve(&self, reads: &Reads, found: &Found, id: &RequestId) -> Result<MeteredRead> {
+    async fn reserve(&self, reads: &Reads, found: Found, id: &RequestId) -> Result<MeteredRead> {
         match self {
             Self::Key(who, ..) => reads.reserve(who, found, Channel::Http, id.as_str()).await,
             Self::Link(followed) => reads.reserve_by_link(self.who(), found, followed.link(), id.as_str()).await,
@@ -99,7 +99,7 @@ pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<R
             return Ok(answer(status, content_headers, Body::empty()));
         }
         let size = stat.size;
-        let read = way.reserve(reads, &found, ask.request_id).await?;
+        let read = way.reserve(reads, found, ask.request_id).await?;
         let standing = read.standing();
         match read.stream(range.unwrap_or(0..size)).await {
             Ok(stream) => {
@@ -122,6 +122,7 @@ fn not_modified(method: &Method, stat: &Stat) -> Response {
     answer(StatusCode::NOT_MODIFIED, headers, Body::empty())
 }
 
+/// These headers and no others, without copying them one by one.
 fn answer(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;

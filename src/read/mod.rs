@@ -16,7 +16,7 @@ mod reservation;
 mod stream;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
@@ -48,8 +48,8 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// Reads from `catalog`, charging `ledger`; reservations are kept and settled by tasks of
-    /// `tracker`, which whoever stops the service waits for.
+    /// Reads from `catalog`, charging `ledger`. Whoever stops the service waits for `tracker`: it counts
+    /// a read until it is settled.
     #[must_use]
     pub fn new(catalog: Arc<Catalog>, ledger: Arc<dyn Ledger>, tracker: TaskTracker, timing: Timing) -> Self {
         Self::with_caps(catalog, ledger, tracker, timing, Caps::default())
@@ -65,7 +65,8 @@ impl Reads {
         caps: Caps,
     ) -> Self {
         let places = Arc::new(places::Places::new(caps));
-        let desk = desk::Desk { ledger, clock: clock::LedgerClock::default(), tracker, timing, places };
+        let (clock, rounds) = (clock::LedgerClock::default(), Once::new());
+        let desk = desk::Desk { ledger, clock, tracker, timing, places, rounds };
         Self { catalog, desk: Arc::new(desk), warnings: Arc::default() }
     }
 
@@ -96,7 +97,7 @@ impl Reads {
     pub async fn reserve(
         &self,
         who: &Downloader,
-        found: &Found,
+        found: Found,
         channel: Channel,
         request_id: &str,
     ) -> Result<MeteredRead> {
@@ -110,7 +111,7 @@ impl Reads {
     pub async fn reserve_by_link(
         &self,
         who: &Downloader,
-        found: &Found,
+        found: Found,
         link: LinkId,
         request_id: &str,
     ) -> Result<MeteredRead> {
@@ -146,7 +147,7 @@ impl Reads {
     async fn admit(
         &self,
         who: &Downloader,
-        found: &Found,
+        found: Found,
         channel: Channel,
         link_id: Option<LinkId>,
         request_id: &str,
@@ -161,7 +162,7 @@ impl Reads {
         };
         let (held, standing) = self.enter(&found.project().id, found.stat().size, context).await?;
         let catalog = Arc::clone(&self.catalog);
-        Ok(MeteredRead { catalog, found: found.clone(), held, standing, parts: Vec::new() })
+        Ok(MeteredRead { catalog, found, held, standing, parts: Vec::new() })
     }
 }
 

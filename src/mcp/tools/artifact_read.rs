@@ -132,7 +132,7 @@ impl Reading<'_> {
         let reads = &self.services.reads;
         let found = reads.find(self.who.viewer(), self.trial, self.name).await?;
         let size = found.stat().size;
-        let reserved = reads.reserve(self.who, &found, Channel::Mcp, self.request_id.as_str()).await;
+        let reserved = reads.reserve(self.who, found.clone(), Channel::Mcp, self.request_id.as_str()).await;
         let mut read = reserved.map_err(|error| match error.kind() {
             // Refused or not, a listing would show as much of the file.
             Kind::DownloadQuotaExceeded(_) => {
