@@ -15,5 +15,5 @@ local function list_day(of)
   end
   redis.call('SADD', days, of.day)
   redis.call('PEXPIRE', days, KEEP_MS)
-  of.listed = 1
+  of.listed, of.changed = '1', true
 end
