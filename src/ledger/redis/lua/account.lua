@@ -4,7 +4,7 @@
 --                          reservation was judged by: bytes, 'unlimited', or '-' if there was none
 --   base..day..':lines'    the audit, a list: `at charged size outcome count id subject`
 --   base..day..':rolled'   the index in that list of each rolled-up line, by its name
---   base..day..':due'      ids of the open leases by deadline
+--   base..day..':due'      ids of the open leases by deadline, and '' by `inf`, that is, never
 --   base..'days'           the days that have had leases
 -- A subject is `[channel,key]<tab>[trial,artifact,request]` for a read, with the id of the link fourth
 -- if it was by one; its first half for a rolled-up line, an object for an adjustment.

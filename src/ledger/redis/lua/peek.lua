@@ -6,7 +6,7 @@ local in_use = redis.call('EXISTS', base .. today .. ':account', base .. ARGV[3]
 local reply, earliest = {now, 'due', in_use, ''}, math.huge
 for _, day in ipairs(redis.call('SMEMBERS', base .. 'days')) do
   local index = base .. day .. ':due'
-  local first = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')
+  local first = redis.call('ZRANGEBYSCORE', index, '-inf', '(inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if first[2] then
     earliest = math.min(earliest, tonumber(first[2]))
     reply[4] = whole(earliest)

@@ -20,7 +20,7 @@ local function refuse(of, key, asked, size, not_after, pending)
   elseif of.used + size > bound then
     reason, retry_at = 'spent', whole(resets_at)
   else
-    local earliest = redis.call('ZRANGE', of.due, 0, 0, 'WITHSCORES')
+    local earliest = redis.call('ZRANGEBYSCORE', of.due, '-inf', '(inf', 'WITHSCORES', 'LIMIT', 0, 1)
     retry_at = whole(math.min(tonumber(earliest[2]) or math.huge, pending or math.huge, now + 60000))
   end
   local rest = string.format('%s %d %d %d %s', reason, of.used, of.reserved, resets_at, retry_at)

@@ -33,7 +33,7 @@ if stored then
 end
 local used_before, reserved_before, answers = used, reserved, ''
 -- The id of the first lease, and all of them as `ZADD` takes them if there are more: a table costs.
-local first, all, indexed_anew, others
+local first, all, others
 
 while at <= #calls do
   local id, not_after, size, by, rest
@@ -54,7 +54,6 @@ while at <= #calls do
       local n = #all
       all[n + 1], all[n + 2] = deadline, id
     end
-    indexed_anew = indexed_anew or open == 0
     reserved, open = reserved + size, open + 1
   end
   if others then
@@ -71,9 +70,6 @@ if first then
       redis.call('DEL', ids .. (all and all[n] or first))
     end
     return added
-  end
-  if indexed_anew then
-    redis.call('PEXPIRE', due, KEEP_MS)
   end
 end
 if others or not stored or string.sub(stored, 49) ~= '1' .. allowance then

@@ -19,7 +19,7 @@ for _, text in ipairs(redis.call('LRANGE', of.list, ARGV[3], whole(from + ARGV[4
 end
 local leases, leased, ids = 0, 0, {}
 if from == 0 then
-  ids = redis.call('ZRANGE', of.due, 0, -1)
+  ids = redis.call('ZRANGEBYSCORE', of.due, '-inf', '(inf')
   for _, id in ipairs(ids) do
     local record = known(base .. 'id:' .. id)
     if record and record.state == 'R' and record.day == day then

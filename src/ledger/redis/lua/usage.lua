@@ -6,5 +6,5 @@ local of = account(today)
 if sweep(of, SWEEP_BATCH) then
   return {now, 'again'}
 end
-local earliest = redis.call('ZRANGE', of.due, 0, 0, 'WITHSCORES')[2] or '-'
+local earliest = redis.call('ZRANGEBYSCORE', of.due, '-inf', '(inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or '-'
 return {now, 'usage', allowance, of.used, of.reserved, of.open, of.refused, earliest}
