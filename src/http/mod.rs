@@ -41,6 +41,7 @@ use openapi::Routes;
 use crate::access::{Authenticator, Crowd};
 use crate::archive::Archives;
 use crate::error::{Error, Kind};
+use crate::ledger::WarnAt;
 use crate::links::Links;
 use crate::listing::Listing;
 use crate::quota::Quota;
@@ -108,6 +109,8 @@ pub struct Observers {
     pub sample_percent: u64,
     /// Proxies that are believed when they say from where a request comes.
     pub trusted_proxies: Vec<Network>,
+    /// When people are warned that an allowance goes to its end.
+    pub warn_at: WarnAt,
 }
 
 /// Which requests there is no room for. Those of probes and of whoever collects metrics always find some.
@@ -200,7 +203,7 @@ async fn identify(State(observers): State<Arc<Observers>>, mut request: Request,
         Ok(response) => response,
         Err(panic) => Problem::from(Error::internal(log::panic_text(&*panic))).into_response(),
     };
-    let mut response = problem::render(response, &id);
+    let mut response = problem::render(response, &id, observers.warn_at);
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(REQUEST_ID, value);
     }

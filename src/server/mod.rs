@@ -130,6 +130,7 @@ impl Server {
             spans,
             sample_percent: config.traces.sample_percent,
             trusted_proxies: config.http.networks(),
+            warn_at: config.warn_at(),
         });
         let turning_away = http::around(fronts.clone(), Room::None, &observers);
         let routes = http::around(fronts, Room::UntilDraining(draining.clone()), &observers);
