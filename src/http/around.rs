@@ -16,6 +16,7 @@ use tower::Service as _;
 use super::log::{self, Followed};
 use super::problem::{self, Problem};
 use crate::error::{Error, Kind};
+use crate::ledger::WarnAt;
 use crate::request::forwarded::Network;
 use crate::request::{REQUEST_ID, RequestId};
 use crate::telemetry::otlp::Spans;
@@ -31,6 +32,8 @@ pub struct Observers {
     pub sample_percent: u64,
     /// Proxies that are believed when they say from where a request comes.
     pub trusted_proxies: Vec<Network>,
+    /// When people are warned that an allowance goes to its end.
+    pub warn_at: WarnAt,
 }
 
 /// Which requests there is no room for. Those of probes and of whoever collects metrics always find some.
@@ -89,7 +92,7 @@ impl Around {
             Ok(response) => response,
             Err(panic) => Problem::from(Error::internal(log::panic_text(&*panic))).into_response(),
         };
-        let mut response = problem::render(response, &id);
+        let mut response = problem::render(response, &id, self.observers.warn_at);
         if let Ok(value) = HeaderValue::from_str(id.as_str()) {
             response.headers_mut().insert(REQUEST_ID, value);
         }

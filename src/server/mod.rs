@@ -129,6 +129,7 @@ impl Server {
             spans,
             sample_percent: config.traces.sample_percent,
             trusted_proxies: config.http.networks(),
+            warn_at: config.warn_at(),
         });
         let turning_away = Arc::new(Around::new(fronts.clone(), Room::None, Arc::clone(&observers)));
         let routes = Arc::new(Around::new(fronts, Room::UntilDraining(draining.clone()), observers));

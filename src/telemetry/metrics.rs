@@ -165,6 +165,8 @@ metrics! {
         "unreserved_entries", "Reads charged without a reservation, since the ledger had lost it";
     late_settles: Counter = "late_settles", "Settles that the ledger did not believe any more";
     abandoned_settles: Counter = "abandoned_settles", "Settles that the ledger did not take in all the time they have";
+    quota_warnings: Counter =
+        "quota_warnings", "Projects that were found to be near the end of their allowance, once a day each";
     ledger_losses: Counter = "ledger_losses", "Times that the ledger was found to have lost what it held";
     key_file_unusable: Gauge = "key_file_unusable", "1 while the key file cannot be used";
     settings_reads: Family<ResultLabels, Counter> = "settings_reads", "Changed settings that were read while running";
