@@ -28,17 +28,24 @@ pub enum Fault {
 pub struct Probe {
     inner: Arc<dyn Store>,
     fault: watch::Sender<Fault>,
+    looks: AtomicU64,
     opens: AtomicU64,
     bytes: Arc<AtomicU64>,
 }
 
 impl Probe {
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, fault: watch::Sender::new(Fault::None), opens: AtomicU64::new(0), bytes: Arc::default() }
+        let (looks, opens) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { inner, fault: watch::Sender::new(Fault::None), looks, opens, bytes: Arc::default() }
     }
 
     pub fn set(&self, fault: Fault) {
         self.fault.send_replace(fault);
+    }
+
+    /// How often an object was looked at.
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::SeqCst)
     }
 
     /// How often an object was opened.
@@ -63,6 +70,7 @@ impl Probe {
 impl Store for Probe {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
         self.up()?;
+        self.looks.fetch_add(1, Ordering::SeqCst);
         self.inner.stat(key).await
     }
 
@@ -112,5 +120,9 @@ impl Store for Probe {
             }
         });
         Ok(Opened { stat, body: body.boxed() })
+    }
+
+    fn looks_cost(&self) -> bool {
+        self.inner.looks_cost()
     }
 }
