@@ -3,65 +3,55 @@
 //!
 //! This is the only way to the store. Looking takes a [`Viewer`], reading takes a [`Reservation`]:
 //! what a principal may not see is not there for it, and no byte is read that is not reserved.
+//!
+//! ```text
+//! find    ──► store.stat ──────────► Found      answers are made of it; it can be opened
+//!                                      ▲
+//! recall  ──► seconds of memory ──► Recalled    it can only be opened: the store then says whether
+//!                                               it is still the present version
+//! ```
+
+mod memory;
+mod seen;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
+
+use self::memory::Memory;
 use crate::access::Viewer;
 use crate::artifact::key::Layout;
-use crate::artifact::{ArtifactName, Project, TrialId};
+use crate::artifact::media::Content;
+use crate::artifact::{ArtifactName, TrialId};
 use crate::error::{Error, Kind, Result};
 use crate::read::Reservation;
 use crate::store::{Folders, Opened, Page, Stat, Store, StoreError};
+use crate::telemetry::metrics::{RecallLabels, metrics};
 use crate::telemetry::request::{Phase, timed};
+
+pub use self::seen::{Found, Recalled, Seen};
 
 /// Finds trials and artifacts below a layout.
 pub struct Catalog {
     store: Arc<dyn Store>,
     layout: Layout,
-}
-
-/// An artifact that exists, as a fresh stat saw it.
-#[derive(Debug, Clone)]
-pub struct Found {
-    project: Project,
-    trial: TrialId,
-    name: ArtifactName,
-    key: String,
-    stat: Stat,
-}
-
-impl Found {
-    /// The project, whose allowance a read is charged to.
-    #[must_use]
-    pub const fn project(&self) -> &Project {
-        &self.project
-    }
-
-    /// The trial.
-    #[must_use]
-    pub const fn trial(&self) -> &TrialId {
-        &self.trial
-    }
-
-    /// The artifact's name.
-    #[must_use]
-    pub const fn name(&self) -> &ArtifactName {
-        &self.name
-    }
-
-    /// Size and validator.
-    #[must_use]
-    pub const fn stat(&self) -> &Stat {
-        &self.stat
-    }
+    memory: Option<Memory>,
 }
 
 impl Catalog {
     /// The artifacts that `layout` finds in `store`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, layout: Layout) -> Self {
-        Self { store, layout }
+        Self { store, layout, memory: None }
+    }
+
+    /// Remembers for `life` which versions were seen, where a look costs the store a request.
+    #[must_use]
+    pub fn remembering(self, life: Duration) -> Self {
+        let memory = (self.store.looks_cost() && !life.is_zero()).then(|| Memory::new(life));
+        Self { memory, ..self }
     }
 
     /// Looks an artifact up, fresh from the store.
@@ -70,15 +60,73 @@ impl Catalog {
     /// `TRIAL_NOT_FOUND`, `ARTIFACT_NOT_FOUND`, `ARTIFACT_NOT_READY`, `ARTIFACT_ENCODED`,
     /// `STORE_UNAVAILABLE`.
     pub async fn find(&self, who: &Viewer, trial: &TrialId, name: &ArtifactName) -> Result<Found> {
-        let project = who.project();
-        let key = self.layout.object_key(project, trial, name);
-        match timed(Phase::Stat, self.store.stat(&key)).await {
-            Ok(stat) => Ok(Found { project: project.clone(), trial: trial.clone(), name: name.clone(), key, stat }),
+        let key = self.layout.object_key(who.project(), trial, name);
+        match self.look(&key).await {
+            Ok((stat, kind)) => Ok(found(who, trial, name, key, stat, kind)),
             Err(StoreError::NotFound) => {
                 self.require_trial(who, trial).await?;
                 Err(refuse(StoreError::NotFound))
             }
             Err(error) => Err(refuse(error)),
+        }
+    }
+
+    /// The artifact as it was seen a moment ago, if it was. Asks the store nothing.
+    #[must_use]
+    pub fn recall(&self, who: &Viewer, trial: &TrialId, name: &ArtifactName) -> Option<Recalled> {
+        let memory = self.memory.as_ref()?;
+        let key = self.layout.object_key(who.project(), trial, name);
+        let known = memory.recall(&key, Instant::now());
+        count(if known.is_some() { "hit" } else { "miss" });
+        known.map(|(stat, kind)| Recalled(found(who, trial, name, key, stat, kind)))
+    }
+
+    /// What was remembered, if a fresh look finds the same.
+    ///
+    /// # Errors
+    /// `ARTIFACT_CHANGED` if it does not: find it anew. `STORE_UNAVAILABLE`.
+    pub async fn confirm(&self, Recalled(before): &Recalled) -> Result<Found> {
+        match self.look(&before.key).await {
+            Ok((stat, kind)) if stat == before.stat => Ok(Found { stat, kind, ..before.clone() }),
+            Err(error @ StoreError::Unavailable(_)) => Err(refuse(error)),
+            Ok(_) | Err(_) => Err(self.gone(&before.key)),
+        }
+    }
+
+    /// The bytes of what was found say that it is of this kind.
+    pub fn note_kind(&self, found: &Found, kind: Content) {
+        if let Some(memory) = &self.memory {
+            memory.is_kind(&found.key, &found.stat.etag, kind);
+        }
+    }
+
+    /// Asks the store for a stat, and remembers it.
+    async fn look(&self, key: &str) -> Result<(Stat, Option<Content>), StoreError> {
+        let answer = timed(Phase::Stat, self.store.stat(key)).await;
+        let Some(memory) = &self.memory else { return answer.map(|stat| (stat, None)) };
+        match answer {
+            Ok(stat) => {
+                memory.saw(key, &stat, Instant::now());
+                let kind = memory.kind(key, &stat.etag);
+                Ok((stat, kind))
+            }
+            Err(error) => {
+                memory.forget(key);
+                Err(error)
+            }
+        }
+    }
+
+    /// What was remembered is not so any more.
+    fn gone(&self, key: &str) -> Error {
+        self.forget(key);
+        count("stale");
+        refuse(StoreError::Changed)
+    }
+
+    fn forget(&self, key: &str) {
+        if let Some(memory) = &self.memory {
+            memory.forget(key);
         }
     }
 
@@ -114,7 +162,12 @@ impl Catalog {
     /// # Errors
     /// `STORE_UNAVAILABLE`.
     pub async fn list(&self, prefix: &Prefix, after: Option<&str>, limit: usize) -> Result<Page> {
-        timed(Phase::Stat, self.store.list(&prefix.0, after, limit)).await.map_err(refuse)
+        let page = timed(Phase::Stat, self.store.list(&prefix.0, after, limit)).await.map_err(refuse)?;
+        if let Some(memory) = &self.memory {
+            let now = Instant::now();
+            page.objects.iter().for_each(|object| memory.saw(&object.key, &object.stat, now));
+        }
+        Ok(page)
     }
 
     /// A page of folders, as [`Store::folders`].
@@ -125,14 +178,35 @@ impl Catalog {
         timed(Phase::Stat, self.store.folders(&prefix.0, after, limit)).await.map_err(refuse)
     }
 
-    /// Opens bytes of the version that was found and reserved, as [`Store::open`].
+    /// Opens bytes of the version that was seen and reserved, as [`Store::open`]. What was remembered is
+    /// found by it.
     ///
     /// # Errors
     /// `ARTIFACT_CHANGED`, `ARTIFACT_NOT_FOUND`, `ARTIFACT_NOT_READY`, `ARTIFACT_ENCODED`,
-    /// `STORE_UNAVAILABLE`.
-    pub async fn open(&self, held: &Reservation, found: &Found, range: Range<u64>) -> Result<Opened> {
-        debug_assert_eq!(held.size(), found.stat.size, "what is read is what was reserved");
-        self.store.open(&found.key, &found.stat, range).await.map_err(refuse)
+    /// `STORE_UNAVAILABLE`. Of what was remembered only the first and the last: all else that there is to
+    /// say of an artifact, a fresh look says.
+    pub async fn open(&self, held: &Reservation, seen: Seen, range: Range<u64>) -> Result<(Found, Opened)> {
+        debug_assert_eq!(held.size(), seen.size(), "what is read is what was reserved");
+        let Found { key, stat, .. } = seen.target();
+        let answer = self.store.open(key, stat, range).await;
+        match (seen, answer) {
+            (Seen::Found(found), Ok(opened)) => Ok((found, opened)),
+            // The same bytes written anew are the same version, but no longer from the same time.
+            (Seen::Recalled(Recalled(before)), Ok(opened)) if opened.stat.modified == before.stat.modified => {
+                if let Some(memory) = &self.memory {
+                    memory.saw(&before.key, &opened.stat, Instant::now());
+                }
+                Ok((Found { stat: opened.stat.clone(), ..before }, opened))
+            }
+            (Seen::Recalled(Recalled(before)), Ok(_)) => Err(self.gone(&before.key)),
+            (Seen::Recalled(Recalled(before)), Err(error)) if !matches!(error, StoreError::Unavailable(_)) => {
+                Err(self.gone(&before.key))
+            }
+            (seen, Err(error)) => {
+                self.forget(&seen.target().key);
+                Err(refuse(error))
+            }
+        }
     }
 
     /// Opens the many artifacts that one reservation covers.
@@ -172,6 +246,14 @@ impl Prefix {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn found(who: &Viewer, trial: &TrialId, name: &ArtifactName, key: String, stat: Stat, kind: Option<Content>) -> Found {
+    Found { project: who.project().clone(), trial: trial.clone(), name: name.clone(), key, stat, kind }
+}
+
+fn count(recall: &'static str) {
+    metrics().recalls.get_or_create(&RecallLabels { recall }).inc();
 }
 
 /// A store's error in the caller's terms.

@@ -71,6 +71,10 @@ section! {
         layout: Option<String> = Preset::Unset, text("a template such as \"{project}/{trial}/\"");
         /// Serve this project alone; then the layout need not name it.
         single_project: Option<ProjectId> = Preset::Unset, Form::Text("a project id, 1 to 128 of A-Z a-z 0-9 _ : -", |text| ProjectId::parse(text).is_ok());
+        /// How long a read of an object store may begin without looking at the object first, once its size and
+        /// ETag were seen: by a listing, a look or a read. An object that was replaced since is found by opening it,
+        /// so no answer is older for it; it saves a request to the store. 0 looks before every read.
+        cache_seconds: u64 = Preset::Is("5"), seconds(0, 300);
     }
 }
 

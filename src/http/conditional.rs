@@ -27,7 +27,19 @@ pub(super) enum Verdict {
     Unsatisfiable,
 }
 
-/// Judges the head of a GET or HEAD request against the present version.
+impl Verdict {
+    /// Whether a GET is answered with bytes of the artifact.
+    pub(super) const fn opens(&self) -> bool {
+        matches!(self, Self::Whole | Self::Part(_))
+    }
+
+    /// The range, if it is one.
+    pub(super) fn part(self) -> Option<Range<u64>> {
+        if let Self::Part(range) = self { Some(range) } else { None }
+    }
+}
+
+/// Judges the head of a GET or HEAD request against a version.
 pub(super) fn judge(method: &Method, headers: &HeaderMap, stat: &Stat) -> Verdict {
     if let Some(tags) = list(headers, &IF_MATCH) {
         if !tags.matches(|tag| tag.strong_eq(&stat.etag)) {

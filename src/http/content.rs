@@ -13,11 +13,11 @@ use super::headers::{self, Disposition};
 use super::ratelimit;
 use crate::access::Downloader;
 use crate::artifact::{ArtifactName, TrialId};
-use crate::catalog::Found;
+use crate::catalog::{Found, Recalled, Seen};
 use crate::error::{Error, Kind, Result};
-use crate::ledger::Channel;
+use crate::ledger::{At, Channel, Standing};
 use crate::links::{Followed, stale};
-use crate::read::{CHANGED_RETRIES, MeteredRead, Reads};
+use crate::read::{ByteStream, CHANGED_RETRIES, MeteredRead, Reads};
 use crate::request::RequestId;
 use crate::store::Stat;
 
@@ -37,13 +37,6 @@ impl Way<'_> {
         }
     }
 
-    const fn name(&self) -> &ArtifactName {
-        match self {
-            Self::Key(_, _, name) => name,
-            Self::Link(followed) => followed.name(),
-        }
-    }
-
     async fn find(&self, reads: &Reads) -> Result<Found> {
         match self {
             Self::Key(who, trial, name) => reads.find(who.viewer(), trial, name).await,
@@ -59,11 +52,34 @@ impl Way<'_> {
         }
     }
 
-    async fn reserve(&self, reads: &Reads, found: Found, id: &RequestId) -> Result<MeteredRead> {
+    /// What it was a moment ago, if it may be that which the way leads to.
+    fn recall(&self, reads: &Reads) -> Option<Recalled> {
         match self {
-            Self::Key(who, ..) => reads.reserve(who, found, Channel::Http, id.as_str()).await,
-            Self::Link(followed) => reads.reserve_by_link(self.who(), found, followed.link(), id.as_str()).await,
+            Self::Key(who, trial, name) => reads.recall(who.viewer(), trial, name),
+            Self::Link(followed) => reads
+                .recall(followed.who().viewer(), followed.trial(), followed.name())
+                .filter(|recalled| followed.require_version(recalled.etag()).is_ok()),
         }
+    }
+
+    async fn reserve(&self, reads: &Reads, seen: Seen, id: &RequestId) -> Result<MeteredRead> {
+        match self {
+            Self::Key(who, ..) => reads.reserve(who, seen, Channel::Http, id.as_str()).await,
+            Self::Link(followed) => reads.reserve_by_link(self.who(), seen, followed.link(), id.as_str()).await,
+        }
+    }
+
+    async fn open(
+        &self,
+        reads: &Reads,
+        seen: Seen,
+        range: Range<u64>,
+        id: &RequestId,
+    ) -> Result<(At<Standing>, Found, ByteStream)> {
+        let read = self.reserve(reads, seen, id).await?;
+        let standing = read.standing();
+        let (found, stream) = read.stream(range).await?;
+        Ok((standing, found, stream))
     }
 }
 
@@ -75,36 +91,33 @@ pub(super) struct Ask<'a> {
     pub(super) request_id: &'a RequestId,
 }
 
-/// Answers. Conditionals and ranges are judged against a fresh stat, before anything is reserved; if
-/// the file changes between the stat and the first byte, all of it is judged anew.
+/// Answers. Conditionals and ranges are judged before anything is reserved: against what was seen a moment
+/// ago, if they say that it is to be opened, which shows whether it is still so; else against a fresh stat.
+/// If the file changed before the first byte, all of it is judged anew.
 pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<Response> {
+    let judged = |stat: &Stat| judge(ask.method, ask.headers, stat);
+    let is_get = *ask.method == Method::GET;
+    let mut recalled = if is_get { way.recall(reads) } else { None };
     let mut attempt = 0;
     loop {
-        let found = way.find(reads).await?;
-        let stat = found.stat();
-        let range = match judge(ask.method, ask.headers, stat) {
-            Verdict::NotModified => return Ok(not_modified(ask.method, stat)),
-            Verdict::PreconditionFailed => {
-                return Err(Error::new(Kind::PreconditionFailed, "The artifact is another version than asked for."));
+        let opening = recalled.take().and_then(|it| it.opening(|stat| Some(judged(stat)).filter(Verdict::opens)));
+        let (seen, verdict) = match opening {
+            Some(opening) => opening,
+            None => {
+                let found = way.find(reads).await?;
+                let verdict = judged(found.stat());
+                if !is_get || !verdict.opens() {
+                    return unopened(&found, &ask, &verdict);
+                }
+                (Seen::Found(found), verdict)
             }
-            Verdict::Unsatisfiable => {
-                let detail = format!("The artifact has {} bytes; the range selects none of them.", stat.size);
-                return Err(Error::new(Kind::RangeNotSatisfiable(stat.size), detail));
-            }
-            Verdict::Whole => None,
-            Verdict::Part(range) => Some(range),
         };
-        let (status, mut content_headers) = head_of(way.name(), stat, ask.disposition, range.as_ref());
-        if *ask.method == Method::HEAD {
-            return Ok(answer(status, content_headers, Body::empty()));
-        }
-        let size = stat.size;
-        let read = way.reserve(reads, found, ask.request_id).await?;
-        let standing = read.standing();
-        match read.stream(range.unwrap_or(0..size)).await {
-            Ok(stream) => {
-                ratelimit::of_admission(&mut content_headers, standing, reads.warn_at());
-                return Ok(answer(status, content_headers, Body::new(StreamBody(stream))));
+        let (whole, range) = (0..seen.size(), verdict.part());
+        match way.open(reads, seen, range.clone().unwrap_or(whole), ask.request_id).await {
+            Ok((standing, found, stream)) => {
+                let (status, mut headers) = head_of(&found, ask.disposition, range.as_ref());
+                ratelimit::of_admission(&mut headers, standing, reads.warn_at());
+                return Ok(answer(status, headers, Body::new(StreamBody(stream))));
             }
             Err(error) if *error.kind() == Kind::ArtifactChanged && attempt < CHANGED_RETRIES => attempt += 1,
             Err(error) => return Err(error),
@@ -112,9 +125,29 @@ pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<R
     }
 }
 
+/// The answer that has no bytes of the artifact.
+fn unopened(found: &Found, ask: &Ask<'_>, verdict: &Verdict) -> Result<Response> {
+    match verdict {
+        Verdict::NotModified => Ok(not_modified(ask.method, found)),
+        Verdict::PreconditionFailed => {
+            Err(Error::new(Kind::PreconditionFailed, "The artifact is another version than asked for."))
+        }
+        Verdict::Unsatisfiable => {
+            let size = found.stat().size;
+            let detail = format!("The artifact has {size} bytes; the range selects none of them.");
+            Err(Error::new(Kind::RangeNotSatisfiable(size), detail))
+        }
+        Verdict::Whole | Verdict::Part(_) => {
+            let (status, headers) = head_of(found, ask.disposition, None);
+            Ok(answer(status, headers, Body::empty()))
+        }
+    }
+}
+
 /// RFC 9110 §8.6: a length here is that of the content which a 200 would have. HEAD says it, since
 /// the HTTP library would say 0 for it.
-fn not_modified(method: &Method, stat: &Stat) -> Response {
+fn not_modified(method: &Method, found: &Found) -> Response {
+    let stat = found.stat();
     let mut headers = headers::of_version(stat);
     if *method == Method::HEAD {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(stat.size));
@@ -130,13 +163,9 @@ fn answer(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
     response
 }
 
-fn head_of(
-    name: &ArtifactName,
-    stat: &Stat,
-    disposition: Disposition,
-    range: Option<&Range<u64>>,
-) -> (StatusCode, HeaderMap) {
-    let mut headers = headers::of_content(name, stat, disposition);
+fn head_of(found: &Found, disposition: Disposition, range: Option<&Range<u64>>) -> (StatusCode, HeaderMap) {
+    let stat = found.stat();
+    let mut headers = headers::of_content(found.name(), stat, disposition);
     let Some(range) = range else {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(stat.size));
         return (StatusCode::OK, headers);

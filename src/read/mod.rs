@@ -2,9 +2,12 @@
 //! settle.
 //!
 //! ```text
-//! find ──► reserve ──► fetch … fetch ──► complete        an agent's read: a head, a window
-//!               └────► stream ──────────────────         HTTP: one range
+//! find ──┬─► reserve ──► fetch … fetch ──► complete      an agent's read: a head, a window
+//! recall ┘        └────► stream ──────────────────       HTTP: one range
 //! ```
+//!
+//! What is recalled saves the stat, not the truth: it was the present version seconds ago, and opening it
+//! finds out whether it still is.
 //!
 //! What was counted is what is charged: for a stream the bytes handed to the HTTP layer, for
 //! fetches the distinct bytes taken from the store.
@@ -24,8 +27,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{Downloader, Viewer};
 use crate::archive::{self, Plan};
+use crate::artifact::media::Content;
 use crate::artifact::{ArtifactName, ProjectId, TrialId};
-use crate::catalog::{Catalog, Found, refuse};
+use crate::catalog::{Catalog, Found, Recalled, Seen, refuse};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{At, Channel, Context, Ledger, LinkId, Outcome, Standing, WarnAt};
 use crate::quota::Warnings;
@@ -90,18 +94,30 @@ impl Reads {
         self.catalog.find(who, trial, name).await
     }
 
-    /// Reserves the whole size of what was found.
+    /// The artifact as it was seen a moment ago, if it was. Touches neither store nor ledger.
+    #[must_use]
+    pub fn recall(&self, who: &Viewer, trial: &TrialId, name: &ArtifactName) -> Option<Recalled> {
+        self.catalog.recall(who, trial, name)
+    }
+
+    /// As [`Catalog::note_kind`].
+    pub fn note_kind(&self, found: &Found, kind: Content) {
+        self.catalog.note_kind(found, kind);
+    }
+
+    /// Reserves the whole size of what was seen.
     ///
     /// # Errors
-    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `TOO_MANY_REQUESTS`, `OVERLOADED`.
+    /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `TOO_MANY_REQUESTS`, `OVERLOADED`; of what was
+    /// recalled also `ARTIFACT_CHANGED`: find it anew.
     pub async fn reserve(
         &self,
         who: &Downloader,
-        found: Found,
+        seen: Seen,
         channel: Channel,
         request_id: &str,
     ) -> Result<MeteredRead> {
-        self.admit(who, found, channel, None, request_id).await
+        self.admit(who, seen, channel, None, request_id).await
     }
 
     /// As [`reserve`](Self::reserve), for whoever followed a link.
@@ -111,11 +127,11 @@ impl Reads {
     pub async fn reserve_by_link(
         &self,
         who: &Downloader,
-        found: Found,
+        seen: Seen,
         link: LinkId,
         request_id: &str,
     ) -> Result<MeteredRead> {
-        self.admit(who, found, Channel::Link, Some(link), request_id).await
+        self.admit(who, seen, Channel::Link, Some(link), request_id).await
     }
 
     /// Reserves the length of an archive and streams it.
@@ -147,7 +163,7 @@ impl Reads {
     async fn admit(
         &self,
         who: &Downloader,
-        found: Found,
+        seen: Seen,
         channel: Channel,
         link_id: Option<LinkId>,
         request_id: &str,
@@ -155,21 +171,27 @@ impl Reads {
         let context = Context {
             key_id: who.key_id().to_owned(),
             channel,
-            trial: found.trial().clone(),
-            artifact: found.name().clone(),
+            trial: seen.trial().clone(),
+            artifact: seen.name().clone(),
             request_id: request_id.to_owned(),
             link_id,
         };
-        let (held, standing) = self.enter(&found.project().id, found.stat().size, context).await?;
-        let catalog = Arc::clone(&self.catalog);
-        Ok(MeteredRead { catalog, found, held, standing, parts: Vec::new() })
+        let admitted = self.enter(&seen.project().id, seen.size(), context).await;
+        // A size that is not so any more refuses nobody.
+        if let (Err(error), Seen::Recalled(recalled)) = (&admitted, &seen)
+            && matches!(error.kind(), Kind::DownloadQuotaExceeded(_))
+        {
+            self.catalog.confirm(recalled).await?;
+        }
+        let (held, standing) = admitted?;
+        Ok(MeteredRead { catalog: Arc::clone(&self.catalog), seen, held, standing, parts: Vec::new() })
     }
 }
 
 /// A reserved artifact being read. Dropping it settles what was read so far.
 pub struct MeteredRead {
     catalog: Arc<Catalog>,
-    found: Found,
+    seen: Seen,
     held: Reservation,
     standing: At<Standing>,
     /// What was fetched: disjoint spans by their first byte, sorted.
@@ -177,10 +199,10 @@ pub struct MeteredRead {
 }
 
 impl MeteredRead {
-    /// The version that is read.
+    /// The bytes reserved: the file's size.
     #[must_use]
-    pub const fn found(&self) -> &Found {
-        &self.found
+    pub const fn size(&self) -> u64 {
+        self.seen.size()
     }
 
     /// How the project's account stood at the admission.
@@ -189,26 +211,29 @@ impl MeteredRead {
         self.standing
     }
 
-    /// The bytes of `range`, which lies within the file. Only those that this read has not fetched
-    /// before are taken from the store and charged.
+    /// The bytes of `range`, which lies within the file, and the version that they are of. Only those that
+    /// this read has not fetched before are taken from the store and charged.
     ///
     /// # Errors
     /// `ARTIFACT_CHANGED`, `STORE_UNAVAILABLE` and the other errors of [`Catalog::open`];
     /// `QUOTA_UNAVAILABLE` if the lease was lost.
-    pub async fn fetch(&mut self, range: Range<u64>) -> Result<Bytes> {
+    pub async fn fetch(&mut self, range: Range<u64>) -> Result<(Found, Bytes)> {
         for gap in gaps(&self.parts, range.clone()) {
             let fetched = timed(Phase::Store, self.fetch_from_store(gap.clone())).await;
             let bytes = fetched.inspect_err(|_| self.held.end(Outcome::Failed))?;
             let at = self.parts.partition_point(|(start, _)| *start < gap.start);
             self.parts.insert(at, (gap.start, bytes));
         }
-        Ok(joined(&self.parts, range))
+        let found = confirmed(&self.catalog, &self.held, self.seen.clone()).await?;
+        self.seen = found.clone().into();
+        Ok((found, joined(&self.parts, range)))
     }
 
-    async fn fetch_from_store(&self, range: Range<u64>) -> Result<Bytes> {
+    async fn fetch_from_store(&mut self, range: Range<u64>) -> Result<Bytes> {
         let length = range.end - range.start;
-        let mut body = self.catalog.open(&self.held, &self.found, range).await?.body;
-        let mut bytes = BytesMut::new();
+        let (found, opened) = self.catalog.open(&self.held, self.seen.clone(), range).await?;
+        self.seen = found.into();
+        let (mut body, mut bytes) = (opened.body, BytesMut::new());
         while let Some(chunk) = body.next().await {
             let chunk = chunk.map_err(refuse)?;
             self.held.take(chunk.len() as u64).await?;
@@ -222,23 +247,33 @@ impl MeteredRead {
         self.held.end(Outcome::Completed);
     }
 
-    /// Turns the read into a stream of exactly the bytes of `range`, which lies within the file.
-    /// The stream completes the read with its last byte; an empty range completes it at once.
+    /// Turns the read into a stream of exactly the bytes of `range`, which lies within the file, and the
+    /// version that they are of. The stream completes the read with its last byte; an empty range
+    /// completes it at once.
     ///
     /// # Errors
     /// As [`Catalog::open`]. `ARTIFACT_CHANGED` before the first byte means: find it anew.
-    pub async fn stream(self, range: Range<u64>) -> Result<ByteStream> {
+    pub async fn stream(self, range: Range<u64>) -> Result<(Found, ByteStream)> {
         if range.is_empty() {
-            return Ok(ByteStream::empty(self.held));
+            let found = confirmed(&self.catalog, &self.held, self.seen).await?;
+            return Ok((found, ByteStream::empty(self.held)));
         }
-        let opened = timed(Phase::Store, self.catalog.open(&self.held, &self.found, range.clone())).await;
+        let opened = timed(Phase::Store, self.catalog.open(&self.held, self.seen, range.clone())).await;
         match opened {
-            Ok(opened) => Ok(ByteStream::new(self.held, opened.body, range.end - range.start)),
+            Ok((found, opened)) => Ok((found, ByteStream::new(self.held, opened.body, range.end - range.start))),
             Err(error) => {
                 self.held.end(Outcome::Failed);
                 Err(error)
             }
         }
+    }
+}
+
+/// The present version, where nothing was opened that would tell.
+async fn confirmed(catalog: &Catalog, held: &Reservation, seen: Seen) -> Result<Found> {
+    match seen {
+        Seen::Found(found) => Ok(found),
+        Seen::Recalled(recalled) => catalog.confirm(&recalled).await.inspect_err(|_| held.end(Outcome::Failed)),
     }
 }
 

@@ -92,7 +92,8 @@ impl Server {
         let store = Arc::new(ObservedStore::new(store, health.clone()));
         let ledger: Arc<dyn Ledger> = Arc::new(ObservedLedger::new(ledger, health.clone()));
         let access: Arc<dyn Authenticator> = Arc::new(ObservedAccess::new(access));
-        let catalog = Arc::new(Catalog::new(store, layout));
+        let remembered = Duration::from_secs(config.store.cache_seconds);
+        let catalog = Arc::new(Catalog::new(store, layout).remembering(remembered));
         let listing = Arc::new(Listing::new(Arc::clone(&catalog)));
         let archives = Arc::new(Archives::new(Arc::clone(&catalog), config.limits.archive_entries));
         let links = Arc::new(Links::new(

@@ -243,6 +243,11 @@ pub trait Store: Send + Sync + 'static {
     /// As [`stat`](Store::stat), and [`StoreError::Changed`], which may also be the answer where the
     /// object is gone.
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError>;
+
+    /// Whether [`stat`](Store::stat) costs so much that what was seen is worth remembering.
+    fn looks_cost(&self) -> bool {
+        false
+    }
 }
 
 /// No store is ever asked for an empty range or one beyond the object: their answers differ.

@@ -98,6 +98,8 @@ one_label! {
     VerdictLabels(verdict);
     /// How something went: `ok` or `failed`.
     ResultLabels(result);
+    /// What became of a look at an object that memory was to save: a `hit`, a `miss`, or `stale`.
+    RecallLabels(recall);
     /// The version of the program.
     VersionLabels(version);
 }
@@ -155,6 +157,8 @@ metrics! {
         "ledger_call" in Seconds, "Calls to the ledger, by call and result", Seconds::new_with_constructor(latency);
     store_seconds: Seconds<CallLabels> = "store_call" in Seconds,
         "Calls to the store until their answer begins, by call and result", Seconds::new_with_constructor(latency);
+    recalls: Family<RecallLabels, Counter> = "store_recalls",
+        "Reads of what the service may have seen seconds ago: a hit saves a look at the store; stale, if it had changed";
     verdicts: Family<VerdictLabels, Counter> = "verdicts", "Images that were judged, by verdict";
     verdict_seconds: Histogram =
         "verdict_duration" in Seconds, "How long the verdict on an image takes, its turn included", latency();
@@ -186,6 +190,9 @@ impl Metrics {
         for result in ["ok", "failed"] {
             self.sweeps.get_or_create(&ResultLabels { result }).inc_by(0);
             self.settings_reads.get_or_create(&ResultLabels { result }).inc_by(0);
+        }
+        for recall in ["hit", "miss", "stale"] {
+            self.recalls.get_or_create(&RecallLabels { recall }).inc_by(0);
         }
         for channel in [Channel::Http, Channel::Mcp, Channel::Link].map(Channel::as_str) {
             self.charged_bytes.get_or_create(&ChannelLabels { channel }).inc_by(0);

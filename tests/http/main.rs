@@ -17,7 +17,9 @@ mod probe;
 mod process;
 mod quota;
 mod raw;
+mod recall;
 mod resume;
+mod s3;
 #[path = "../support/mod.rs"]
 mod servers;
 mod service;

@@ -29,6 +29,7 @@ pub struct Probe {
     inner: Arc<dyn Store>,
     fault: watch::Sender<Fault>,
     before_open: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    looks: AtomicU64,
     opens: AtomicU64,
     bytes: Arc<AtomicU64>,
 }
@@ -36,7 +37,8 @@ pub struct Probe {
 impl Probe {
     pub fn new(inner: Arc<dyn Store>) -> Self {
         let (fault, before_open) = (watch::Sender::new(Fault::None), Mutex::default());
-        Self { inner, fault, before_open, opens: AtomicU64::new(0), bytes: Arc::default() }
+        let (looks, opens) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { inner, fault, before_open, looks, opens, bytes: Arc::default() }
     }
 
     pub fn set(&self, fault: Fault) {
@@ -46,6 +48,11 @@ impl Probe {
     /// Does `act` when an object is opened next, before it is.
     pub fn before_open(&self, act: impl FnOnce() + Send + 'static) {
         *self.before_open.lock().expect("unpoisoned") = Some(Box::new(act));
+    }
+
+    /// How often an object was looked at.
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::SeqCst)
     }
 
     /// How often an object was opened.
@@ -70,6 +77,7 @@ impl Probe {
 impl Store for Probe {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
         self.up()?;
+        self.looks.fetch_add(1, Ordering::SeqCst);
         self.inner.stat(key).await
     }
 
@@ -122,5 +130,9 @@ impl Store for Probe {
             }
         });
         Ok(Opened { stat, body: body.boxed() })
+    }
+
+    fn looks_cost(&self) -> bool {
+        self.inner.looks_cost()
     }
 }

@@ -34,6 +34,8 @@ pub struct Options {
     pub daily: Allowance,
     pub rules: Rules,
     pub settings: String,
+    /// Settings of `[store]`.
+    pub store: String,
     pub place: Place,
 }
 
@@ -43,6 +45,7 @@ impl Default for Options {
             daily: Allowance::Bytes(1 << 30),
             rules: Rules::default(),
             settings: String::new(),
+            store: String::new(),
             place: Place::Directory,
         }
     }
@@ -52,6 +55,8 @@ impl Default for Options {
 pub enum Place {
     Directory,
     Memory,
+    /// In this store, by whoever made it.
+    Given(Arc<dyn Store>),
     /// An S3 server, which is given a bucket.
     S3(Server),
     /// An Azure Blob Storage server, which is given a container.
@@ -68,6 +73,7 @@ impl Place {
                 let memory = Arc::new(InMemory::new());
                 (Arc::new(Objects::memory(Arc::clone(&memory))), Some(memory))
             }
+            Self::Given(store) => (Arc::clone(store), None),
             Self::S3(server) => {
                 let made = Client::new().put(format!("{}/bucket", server.url())).send().await.expect("an answer");
                 assert!(made.status().is_success(), "{made:?}");
@@ -135,9 +141,9 @@ impl Service {
         }
         let toml = scratch.path().join("artifactd.toml");
         let config = format!(
-            "listen = \"127.0.0.1:0\"\n{}\n[store]\nurl = \"memory:///\"\n[ledger]\nurl = \"embedded:///x\"\n\
-             [access]\nkeys_file = \"x\"\n",
-            options.settings
+            "listen = \"127.0.0.1:0\"\n{}\n[store]\nurl = \"memory:///\"\n{}\n[ledger]\n\
+             url = \"embedded:///x\"\n[access]\nkeys_file = \"x\"\n",
+            options.settings, options.store
         );
         std::fs::write(&toml, config).expect("settings");
         let config = Config::load(Some(&toml), []).expect("settings");

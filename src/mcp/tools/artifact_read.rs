@@ -9,7 +9,7 @@ use crate::artifact::image::{self, Reason};
 use crate::artifact::media::{self, Content, ImageFormat};
 use crate::artifact::text::{self, Ask, Encoding};
 use crate::artifact::{ArtifactName, TrialId};
-use crate::catalog::Found;
+use crate::catalog::{Found, Seen};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::Channel;
 use crate::link::DEFAULT_LIFE_SECONDS;
@@ -108,8 +108,9 @@ async fn run(services: &Services, caller: Caller<'_>, mut arguments: Arguments) 
     let who = caller.principal.downloader()?;
     let reading = Reading { services, who: &who, trial: &trial, name: &name, ask, request_id: caller.request_id };
     let mut begun_anew = 0;
+    let mut recalled = reading.services.reads.recall(who.viewer(), &trial, &name);
     loop {
-        match reading.once().await {
+        match reading.once(recalled.take().map(Seen::Recalled)).await {
             Err(error) if error.kind() == &Kind::ArtifactChanged && begun_anew < CHANGED_RETRIES => begun_anew += 1,
             Err(error) => return Err(explained(error, services, who.viewer(), &trial, Some(&name)).await),
             Ok(shown) => return Ok(shown),
@@ -128,58 +129,74 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    async fn once(&self) -> Result<Value> {
+    /// Reads what was seen a moment ago, if it was, or what is found now.
+    async fn once(&self, seen: Option<Seen>) -> Result<Value> {
         let reads = &self.services.reads;
-        let found = reads.find(self.who.viewer(), self.trial, self.name).await?;
-        let size = found.stat().size;
-        let reserved = reads.reserve(self.who, found.clone(), Channel::Mcp, self.request_id.as_str()).await;
-        let mut read = reserved.map_err(|error| match error.kind() {
+        let seen = match seen {
+            Some(seen) => seen,
+            None => self.find().await?.into(),
+        };
+        let (size, kind) = (seen.size(), seen.kind());
+        let reserved = reads.reserve(self.who, seen, Channel::Mcp, self.request_id.as_str()).await;
+        let mut read = match reserved {
+            Ok(read) => read,
             // Refused or not, a listing would show as much of the file.
-            Kind::DownloadQuotaExceeded(_) => {
-                let described = format!("{} The file: {}", error.message(), content::identity(&found));
-                Error::new(error.kind().clone(), described)
+            Err(error) if matches!(error.kind(), Kind::DownloadQuotaExceeded(_)) => {
+                let described = format!("{} The file: {}", error.message(), content::identity(&self.find().await?));
+                return Err(Error::new(error.kind().clone(), described));
             }
-            _ => error,
-        })?;
+            Err(error) => return Err(error),
+        };
+        match kind {
+            // What it is, its bytes said the last time that they were read.
+            Some(Content::Text(encoding)) => return self.window(read, encoding).await,
+            Some(Content::Image(format)) if size <= image::MAX_BYTES => return self.image(read, size, format).await,
+            _ => {}
+        }
         let head_bytes = size.min(media::HEAD_BYTES as u64);
-        let head = read.fetch(0..head_bytes).await?;
-        match media::sniff(&head, head_bytes == size) {
+        let (found, head) = read.fetch(0..head_bytes).await?;
+        let kind = media::sniff(&head, head_bytes == size);
+        reads.note_kind(&found, kind);
+        match kind {
             Content::Text(encoding) => self.window(read, encoding).await,
-            Content::Image(format) => self.image(read, format).await,
+            Content::Image(format) => self.image(read, size, format).await,
             Content::Other(label) => {
                 let why = "Not shown: it is neither text nor a PNG, JPEG, GIF or WebP image.";
-                let shown = self.describe(read.found(), label, why).await;
+                let shown = self.describe(&found, label, why).await;
                 read.complete();
                 Ok(shown)
             }
         }
     }
 
+    async fn find(&self) -> Result<Found> {
+        self.services.reads.find(self.who.viewer(), self.trial, self.name).await
+    }
+
     async fn window(&self, mut read: MeteredRead, encoding: Encoding) -> Result<Value> {
-        let plan = self.ask.plan(encoding, read.found().stat().size);
-        let bytes = read.fetch(plan.fetch()).await?;
-        let text = content::window(read.found(), encoding, &plan, self.ask.max_bytes(), &bytes);
+        let plan = self.ask.plan(encoding, read.size());
+        let (found, bytes) = read.fetch(plan.fetch()).await?;
+        let text = content::window(&found, encoding, &plan, self.ask.max_bytes(), &bytes);
         read.complete();
         Ok(content::result(vec![content::text_block(&text)]))
     }
 
-    async fn image(&self, mut read: MeteredRead, format: ImageFormat) -> Result<Value> {
-        let found = read.found().clone();
-        let size = found.stat().size;
-        let refused = async |reason: Reason| {
+    async fn image(&self, mut read: MeteredRead, size: u64, format: ImageFormat) -> Result<Value> {
+        let refused = async |found: &Found, reason: Reason| {
             let why = format!("Not shown ({}): {}.", reason.name(), reason.explanation());
-            self.describe(&found, format.media_type(), &why).await
+            self.describe(found, format.media_type(), &why).await
         };
         if size > image::MAX_BYTES {
+            let (found, _) = read.fetch(0..0).await?;
             read.complete();
-            return Ok(refused(Reason::TooLarge { bytes: size }).await);
+            return Ok(refused(&found, Reason::TooLarge { bytes: size }).await);
         }
-        let bytes = read.fetch(0..size).await?;
+        let (found, bytes) = read.fetch(0..size).await?;
         // The charge is the same whatever the verdict, so the reservation need not wait for it.
         read.complete();
         match self.services.verdicts.of(bytes.clone()).await? {
             Ok(sound) => Ok(content::result(content::image(&found, &sound, &bytes))),
-            Err(reason) => Ok(refused(reason).await),
+            Err(reason) => Ok(refused(&found, reason).await),
         }
     }
 

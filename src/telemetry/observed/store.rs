@@ -60,4 +60,8 @@ impl Store for ObservedStore {
         let begun = Instant::now();
         self.note(call!("open"), begun, self.inner.open(key, of, range).await)
     }
+
+    fn looks_cost(&self) -> bool {
+        self.inner.looks_cost()
+    }
 }
