@@ -48,20 +48,20 @@ macro_rules! lua {
     ($($name:literal),+) => { concat!($(include_str!(concat!("lua/", $name, ".lua"))),+) };
 }
 
-/// What most calls of a kind do without, as a function `seldom` of these parameters. A script makes its
-/// functions anew each time that it runs, and each costs, the more the more it holds on to; this one holds on to
-/// nothing.
+/// What most calls of a kind do without, as a function. A script makes its functions anew each time that it
+/// runs, and each costs, the more the more it holds on to; this one holds on to nothing.
 macro_rules! seldom {
-    ($parameters:literal, $($name:literal),+) => {
-        concat!("local function seldom(", $parameters, ")\n", lua!($($name),+), "end\n")
+    ($function:literal, $($name:literal),+) => {
+        concat!("local function ", $function, "\n", lua!($($name),+), "end\n")
     };
 }
 
 const OF_RESERVE: &str = seldom!(
-    "now, base, today, resets_at, allowance, bound",
+    "seldom(now, base, today, resets_at, allowance, bound)",
     "whole",
     "record",
     "account",
+    "roll",
     "charge",
     "expiry",
     "links",
@@ -69,7 +69,10 @@ const OF_RESERVE: &str = seldom!(
     "failed",
     "refusal"
 );
-const OF_SETTLE: &str = seldom!("now, base, today", "kept", "whole", "record", "account", "charge", "failed", "late");
+const OF_SETTLE: &str = concat!(
+    seldom!("seldom(now, base, today)", "kept", "whole", "record", "account", "roll", "charge", "failed", "late"),
+    seldom!("roll_up(now, start, rolled)", "whole", "roll", "roll_all")
+);
 
 impl Scripts {
     /// The scripts for a policy. `clock_of_tests` takes the time from the caller instead of the
@@ -86,21 +89,27 @@ impl Scripts {
             reserve: script(WRITES, &[lua!("today", "allowed"), OF_RESERVE, lua!("reserve")].concat()),
             extend: script(ENDS, lua!("today", "whole", "record", "extend")),
             settle: script(ENDS, &[lua!("today"), OF_SETTLE, lua!("settle")].concat()),
-            usage: script(ENDS, lua!("today", "whole", "record", "account", "charge", "expiry", "allowed", "usage")),
+            usage: script(
+                ENDS,
+                lua!("today", "whole", "record", "account", "roll", "charge", "expiry", "allowed", "usage"),
+            ),
             history: script(
                 ENDS,
-                lua!("today", "whole", "record", "account", "charge", "expiry", "allowed", "history"),
+                lua!("today", "whole", "record", "account", "roll", "charge", "expiry", "allowed", "history"),
             ),
-            page: script(ENDS, lua!("today", "kept", "whole", "record", "account", "charge", "expiry", "page")),
-            tally: script(ENDS, lua!("today", "kept", "whole", "record", "account", "charge", "expiry", "tally")),
-            adjust: script(WRITES, lua!("today", "kept", "whole", "record", "account", "charge", "adjust")),
+            page: script(ENDS, lua!("today", "kept", "whole", "record", "account", "roll", "charge", "expiry", "page")),
+            tally: script(
+                ENDS,
+                lua!("today", "kept", "whole", "record", "account", "roll", "charge", "expiry", "tally"),
+            ),
+            adjust: script(WRITES, lua!("today", "kept", "whole", "record", "account", "roll", "charge", "adjust")),
             set_allowance: script(WRITES, lua!("today", "whole", "record", "set_allowance")),
             get_allowance: script(READS, lua!("today", "get_allowance")),
             record_link: script(WRITES, lua!("today", "whole", "record", "links", "record_link")),
             list_links: script(ENDS, lua!("today", "whole", "record", "links", "list_links")),
             revoke_link: script(ENDS, lua!("today", "whole", "record", "links", "revoke_link")),
             peek: script(READS, lua!("today", "whole", "record", "peek")),
-            expire: script(ENDS, lua!("today", "whole", "record", "account", "charge", "expiry", "expire")),
+            expire: script(ENDS, lua!("today", "whole", "record", "account", "roll", "charge", "expiry", "expire")),
             register: script(WRITES, lua!("register")),
             look: script(READS, lua!("look")),
             postpone: script(ENDS, lua!("postpone")),

@@ -105,6 +105,26 @@ async fn an_override_or_a_record_that_is_none() {
     assert_eq!(own.sums().await, (0, 20, 1));
 }
 
+#[tokio::test]
+async fn lines_that_cannot_be_rolled_up() {
+    let own = Own::rolling_up(1000, 1);
+    for n in 1..=4 {
+        own.reserve(n, 10).await.unwrap();
+    }
+    own.settle(1, 1, 10).await.unwrap();
+    let (key, aside) = (own.day("rolled").await, own.key("aside"));
+    own.ask(&["SET", &key, "x"]);
+    let before = own.ask(&["GET", &own.record(2)]);
+    assert!(own.settle(2, 2, 10).await.is_err());
+    assert_eq!(own.ask(&["GET", &own.record(2)]), before);
+    assert_eq!(own.sums().await, (1, 30, 3));
+    own.ask(&["RENAME", &key, &aside]);
+    for n in 2..=4 {
+        assert_eq!(own.settle(n, 2, 10).await.unwrap(), Settlement::Settled(2));
+    }
+    assert_eq!(own.sums().await, (7, 0, 0));
+}
+
 /// Where a list is something else, nothing is reserved or settled; once it is gone, everything is.
 #[tokio::test]
 async fn lists_that_are_none() {

@@ -1,20 +1,21 @@
 //! Calls that go in one script: usual ones and all others among them, each with its own answer.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
 use artifactd::artifact::ArtifactName;
 use artifactd::ledger::redis::Redis;
 use artifactd::ledger::{
-    Admission, AuditFilter, Channel, Clock, Context, Extend, Ledger, LedgerTime, LinkId, Outcome, RefusalReason,
-    Reserve, Settle, Settlement, Subject, Unavailable,
+    Adjust, Admission, AuditFilter, Channel, Clock, Context, Extend, Ledger, LedgerTime, LinkId, MAX_AMOUNT, Outcome,
+    Policy, RefusalReason, Reserve, Rules, Settle, Settlement, Subject, Unavailable,
 };
 use tokio::task::JoinSet;
 
 use crate::redis::options;
 use crate::servers::Server;
 use crate::servers::redis::{ask, server, url};
-use crate::support::{self, ManualClock, NOON, context, id, policy, project};
+use crate::support::{self, DAY, ManualClock, NOON, context, id, policy, project};
 
 /// A ledger in a server of its own.
 pub(super) struct Own {
@@ -27,10 +28,20 @@ pub(super) struct Own {
 
 impl Own {
     pub(super) fn new(allowance: u64) -> Self {
+        Self::by(policy(allowance))
+    }
+
+    /// One that rolls lines up beyond so many a day.
+    pub(super) fn rolling_up(allowance: u64, max_entries: u64) -> Self {
+        let base = policy(allowance);
+        Self::by(Policy { rules: Rules { max_entries, ..base.rules.clone() }, ..base })
+    }
+
+    fn by(policy: Policy) -> Self {
         let (server, clock, options) = (server(&[]), ManualClock::at(NOON), options());
         let base = format!("{}:1:{{p}}:", options.namespace);
         let url = url(server.address.port());
-        let ledger = Redis::open_with_clock(&url, policy(allowance), options, clock.clone()).unwrap();
+        let ledger = Redis::open_with_clock(&url, policy, options, clock.clone()).unwrap();
         Self { server, clock, ledger: Arc::new(ledger), base }
     }
 
@@ -209,8 +220,8 @@ async fn settles_that_are_not_simply_charged_go_with_others_that_are() {
             settle(19, 1, 1),
             settle(1, 4, 40),
             settle(3, 10, 20),
-            // The record knows better.
-            settle(13, 5, 3),
+            // The record knows better, of whom it is, too.
+            Settle { context: Context { key_id: "other".to_owned(), ..context() }, ..settle(13, 5, 3) },
             settle(14, 0, 0),
             settle(10, 1, 50),
         ])
@@ -232,11 +243,107 @@ async fn settles_that_are_not_simply_charged_go_with_others_that_are() {
     };
     assert_eq!(count(Outcome::Completed).await, 7);
     assert_eq!((count(Outcome::Corrected).await, count(Outcome::Unreserved).await), (1, 1));
+    let of_others = AuditFilter { key_id: Some("other".to_owned()), ..AuditFilter::default() };
+    assert_eq!(own.ledger.audit(&p, None, &of_others, None, 9).await.unwrap().reply.total_count, 0);
     // What was looked at lies where it lay, and ends when it would have ended.
     assert_eq!(own.ask(&["GET", &own.record(18)]), "S");
     let lives: u64 = own.ask(&["PTTL", &own.record(9)]).parse().unwrap();
     assert!((rules.tombstone_ms - rules.lease_ms..=rules.tombstone_ms + 1000).contains(&lives), "{lives}");
     assert_eq!(own.ask(&["EXISTS", &own.record(995), &own.record(994)]), "0");
+}
+
+#[tokio::test]
+async fn a_repeat_among_usual_settles_changes_nothing_and_they_do() {
+    let own = Own::new(100);
+    for n in 1..=3 {
+        own.reserve(n, 10).await.unwrap();
+    }
+    own.settle(1, 1, 10).await.unwrap();
+    let calls = [1, 2, 1, 3].map(|n| support::settle(n, 4, 10, NOON));
+    let answers: Vec<_> = own.settles(calls.to_vec()).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(answers, [1, 4, 1, 4].map(Settlement::Settled));
+    assert_eq!(own.sums().await, (9, 0, 0));
+}
+
+#[tokio::test]
+async fn days_without_open_leases_leave_the_list() {
+    let own = Own::new(100);
+    for day in 0..4 {
+        let now = own.clock.now_ms();
+        for n in [2 * day, 2 * day + 1] {
+            own.ledger.reserve(&support::reserve(n, 10, now)).await.unwrap();
+        }
+        // Of the second day one stays open.
+        for n in [2 * day, 2 * day + 1].into_iter().filter(|n| *n != 3) {
+            own.settle(n, 1, 10).await.unwrap();
+        }
+        own.clock.step(DAY);
+    }
+    let listed = own.ask(&["SMEMBERS", &own.key("days")]);
+    let listed: BTreeSet<_> = listed.lines().collect();
+    assert_eq!(listed, BTreeSet::from(["2026-11-30", "2026-12-01", "2026-12-02"]));
+}
+
+/// Whatever a settle finds, an account holds what its numbers can hold.
+#[tokio::test]
+async fn a_charge_is_cut_where_the_account_has_no_room_and_holds_less_where_it_was_lost() {
+    let own = Own::new(MAX_AMOUNT);
+    own.reserve(1, 10).await.unwrap();
+    own.reserve(2, 10).await.unwrap();
+    let day = own.ledger.usage(&project("p")).await.unwrap().reply.day;
+    let bytes = i64::try_from(MAX_AMOUNT - 13).unwrap();
+    let (id, by, reason) = ("a".to_owned(), "op".to_owned(), String::new());
+    own.ledger.adjust(&Adjust { project: project("p"), id, day, bytes, by, reason }).await.unwrap();
+    for n in [1, 2] {
+        assert_eq!(own.settle(n, 10, 10).await.unwrap(), Settlement::Settled(10));
+    }
+    assert_eq!(own.sums().await, (MAX_AMOUNT, 0, 0));
+
+    let own = Own::new(100);
+    own.reserve(1, 20).await.unwrap();
+    own.ask(&["DEL", &own.key(&format!("{day}:account"))]);
+    own.reserve(2, 5).await.unwrap();
+    assert_eq!(own.settle(1, 20, 20).await.unwrap(), Settlement::Settled(20));
+    let usage = own.ledger.usage(&project("p")).await.unwrap().reply;
+    assert_eq!((usage.used, usage.reserved, usage.open), (20, 0, 0));
+    assert_eq!(own.settle(2, 5, 5).await.unwrap(), Settlement::Settled(5));
+    assert_eq!(own.sums().await, (25, 0, 0));
+}
+
+/// Lines are rolled up from the second on: some of a script are listed and some are not.
+#[tokio::test]
+async fn many_are_rolled_up_together() {
+    let own = Own::rolling_up(1 << 40, 2);
+    own.reserve(0, 1).await.unwrap();
+    own.settle(0, 1, 1).await.unwrap();
+    let by = |n: u128| Context { key_id: ["one", "two\t"][usize::try_from(n % 2).unwrap()].to_owned(), ..context() };
+    let calls: Vec<_> = (1..=41).map(|n| Reserve { context: by(n), ..reserve(n, 100) }).collect();
+    assert!(own.reserves(calls).await.into_iter().all(|answer| answer.unwrap().lease().is_some()));
+    let outcomes = [Outcome::Completed, Outcome::Aborted, Outcome::Completed];
+    let settle = |n: u128| {
+        let outcome = outcomes[usize::try_from(n % 3).unwrap()];
+        Settle { context: by(n), outcome, ..support::settle(n, u64::try_from(n).unwrap(), 100, NOON) }
+    };
+    for calls in [1..=21, 22..=41] {
+        let answers = own.settles(calls.clone().map(settle).collect()).await;
+        let charged: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
+        let want: Vec<_> = calls.map(|n| Settlement::Settled(u64::try_from(n).unwrap())).collect();
+        assert_eq!(charged, want);
+    }
+    assert_eq!(own.sums().await, (1 + 41 * 42 / 2, 0, 0));
+    let page = own.ledger.audit(&project("p"), None, &AuditFilter::default(), None, 99).await.unwrap().reply;
+    assert_eq!(page.total_count, 42);
+    // Two are listed; the others are lines of two keys and two outcomes.
+    let mut seen: Vec<_> = page.entries.iter().map(|entry| (entry.count, entry.charged, entry.size)).collect();
+    seen.sort_unstable();
+    let sums = |key: u128, aborted: bool| {
+        let of = (2..=41_u128).filter(|n| n % 2 == key && (n % 3 == 1) == aborted);
+        let charged: u128 = of.clone().sum();
+        (of.clone().count() as u64, i64::try_from(charged).unwrap(), of.count() as u64 * 100)
+    };
+    let mut want = vec![(1, 1, 1), (1, 1, 100), sums(0, false), sums(0, true), sums(1, false), sums(1, true)];
+    want.sort_unstable();
+    assert_eq!(seen, want);
 }
 
 #[tokio::test]

@@ -1,34 +1,18 @@
 -- Shared: ends leases and charges accounts.
 local written_at, forgotten_at = whole(now), whole(now + TOMBSTONE_MS)
 
--- Writes a line; where the day has many, adds to the line of the hour, key, channel and outcome.
+-- Writes a line; where the day has many, adds to one that is rolled up.
 local function write(of, charged, size, outcome, id, subject)
-  local list = of.list
   local head = of.lines >= MAX_ENTRIES and string.match(subject, '^([^\t]*)\t')
-  if not head then
-    local text = written_at .. ' ' .. charged .. ' ' .. size .. ' ' .. outcome .. ' 1 ' .. id .. ' ' .. subject
-    of.lines = of.lines + 1
-    if redis.call('RPUSH', list, text) == 1 then
-      redis.call('PEXPIRE', list, KEEP_MS)
-    end
-    return
-  end
-  local index, hour = of.start .. ':rolled', now - now % 3600000
-  local name = outcome .. ' ' .. whole(hour) .. ' ' .. head
-  local place, count = redis.call('HGET', index, name), 0
-  if place then
-    local text = redis.call('LINDEX', list, place)
-    local charged_before, size_before, count_before = string.match(text, '^%d+ (%-?%d+) (%d+) %a+ (%d+) ')
-    charged, size, count = charged + charged_before, math.min(size + size_before, MAX), count_before + 0
-  end
-  local text = string.format('%d %d %d %s %d - %s', hour, charged, size, outcome, count + 1, head)
-  if place then
-    redis.call('LSET', list, place, text)
+  if head then
+    of.lines = of.lines + roll(of.start, outcome, head, charged + 0, size + 0, 1)
     return
   end
   of.lines = of.lines + 1
-  redis.call('HSET', index, name, whole(redis.call('RPUSH', list, text) - 1))
-  redis.call('PEXPIRE', index, KEEP_MS)
+  local text = written_at .. ' ' .. charged .. ' ' .. size .. ' ' .. outcome .. ' 1 ' .. id .. ' ' .. subject
+  if redis.call('RPUSH', of.list, text) == 1 then
+    redis.call('PEXPIRE', of.list, KEEP_MS)
+  end
 end
 
 -- Charges the account and writes the line; answers what was charged, in a text as `charge` and `size`

@@ -65,6 +65,16 @@ local function set_sums(of, reserved, open, used, counted, lines)
 end
 
 return {
+  -- Puts back what ended, where a list turned out to be something else.
+  undo = function(all, records, lines, pushed)
+    for n, record in ipairs(records) do
+      redis.call('SET', base .. 'id:' .. all[n + 1], record, 'PX', KEEP_MS)
+      redis.pcall('ZADD', all[1], string.match(record, '^R %S+ (%d+)'), all[n + 1])
+    end
+    if lines > 0 and type(pushed) == 'number' and pushed > 0 then
+      redis.call('LTRIM', base .. today .. ':lines', '0', whole(-1 - lines))
+    end
+  end,
   -- As `settle`, where today's account has these sums; answers them, too. A call that breaks has an answer.
   settle = function(sums, ...)
     local of = account(today)

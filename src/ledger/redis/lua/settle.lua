@@ -10,7 +10,7 @@
 --      late              unknown, and too old to be believed: nothing changed
 --      failed why        this call could not be executed
 -- What almost every call needs is written out here, with as few commands, texts, tables and functions as can
--- be, for each costs. `seldom` makes what the other calls need.
+-- be, for each costs. `seldom` makes what the other calls need, `roll_up` adds to lines where the day has many.
 local calls, at, number = ARGV[1], 47, 0
 local ids, due, list = base .. 'id:', base .. today .. ':due', base .. today .. ':lines'
 local written, mark = string.format('%d', now), 'S ' .. today .. string.format(' %d ', now + TOMBSTONE_MS)
@@ -23,8 +23,9 @@ if stored then
     error('what is stored is no account')
   end
 end
--- Of the first lease that ended: its id, record and line; and those of all, if there are more.
-local first, record, line, all, records, texts
+-- Of the first lease that ended: its id, record and line; of all if there are more, as commands take them. And
+-- what is rolled up, by outcome and head: outcome, head, charged, size, count.
+local first, record, line, all, records, texts, rolled
 local answers, others = '', nil
 
 while at <= #calls do
@@ -33,24 +34,40 @@ while at <= #calls do
   -- Almost always it is the open lease that the caller takes it for: to write what it ends as tells, and
   -- saves asking first.
   local before, answer = nil, nil
-  if day == today and size <= reserved and open >= 1 and lines < MAX_ENTRIES and used + charged <= MAX then
+  if day == today and size <= reserved and open >= 1 and used + charged <= MAX then
     before = redis.pcall('SET', ids .. id, mark .. marked, 'PX', MARK_LIVES_MS, 'XX', 'GET')
   end
   if type(before) == 'string' and string.sub(before, 1, #head) == head then
-    text = written .. text .. string.sub(before, #head + 1)
     if not first then
-      first, record, line = id, before, text
+      first, record = id, before
     elseif not all then
-      all, records, texts = {due, first, id}, {record, before}, {list, line, text}
+      all, records = {due, first, id}, {record, before}
     else
-      local n = #all + 1
-      all[n], records[n - 1], texts[n] = id, before, text
+      local n = #records + 1
+      all[n + 1], records[n] = id, before
     end
-    reserved, open, used, counted, lines = reserved - size, open - 1, used + charged, counted + 1, lines + 1
+    if lines < MAX_ENTRIES then
+      lines, text = lines + 1, written .. text .. string.sub(before, #head + 1)
+      if not line then
+        line = text
+      elseif not texts then
+        texts = {list, line, text}
+      else
+        texts[#texts + 1] = text
+      end
+    else
+      local outcome, by = string.match(text, '(%a+) 1 '), string.match(before, '^[^\t]*', #head + 1)
+      local name = outcome .. by
+      rolled = rolled or {}
+      local sums = rolled[name] or {outcome, by, 0, 0, 0}
+      rolled[name], sums[3], sums[4], sums[5] = sums, sums[3] + charged, sums[4] + size, sums[5] + 1
+    end
+    reserved, open, used, counted = reserved - size, open - 1, used + charged, counted + 1
   else
     others = others or seldom(now, base, today)
     answer, reserved, open, used, counted, lines = others.settle(
-      {reserved, open, used, counted, lines}, ids .. id, before, id, day, size, actual, head, text, string.sub(calls, at, at + length - 1))
+      {reserved, open, used, counted, lines}, ids .. id, before, id, day, size, actual, head, text,
+      string.sub(calls, at, at + length - 1))
   end
   if others then
     answers = answers .. struct.pack('>BI4c0', number, #(answer or ''), answer or '')
@@ -59,26 +76,27 @@ while at <= #calls do
 end
 
 if first then
-  local pushed = all and redis.pcall('RPUSH', unpack(texts)) or redis.pcall('RPUSH', list, line)
-  local removed = pushed
-  if type(pushed) == 'number' then
-    removed = all and redis.pcall('ZREM', unpack(all)) or redis.pcall('ZREM', due, first)
+  local removed = all and redis.pcall('ZREM', unpack(all)) or redis.pcall('ZREM', due, first)
+  local pushed, made = 0, 0
+  if line and type(removed) == 'number' then
+    pushed = texts and redis.pcall('RPUSH', unpack(texts)) or redis.pcall('RPUSH', list, line)
   end
-  if type(removed) == 'table' then
-    -- There is no such list: nothing is settled.
-    all, records = all or {due, first}, records or {record}
-    for n = 1, #records do
-      redis.call('SET', ids .. all[n + 1], records[n], 'PX', KEEP_MS)
+  local broken = type(removed) == 'table' and removed or type(pushed) == 'table' and pushed
+  if rolled and not broken then
+    made = roll_up(now, base .. today, rolled)
+    broken = type(made) == 'table' and made
+  end
+  if broken then
+    (others or seldom(now, base, today)).undo(all or {due, first}, records or {record}, texts and #texts - 1 or line and 1 or 0, pushed)
+    return broken
+  end
+  if line then
+    if pushed == (texts and #texts - 1 or 1) then
+      redis.call('PEXPIRE', list, KEEP_MS)
     end
-    if pushed ~= removed then
-      redis.call('LTRIM', list, '0', string.format('%d', -1 - #records))
-    end
-    return removed
+    lines = pushed
   end
-  if pushed == (all and #records or 1) then
-    redis.call('PEXPIRE', list, KEEP_MS)
-  end
-  lines = pushed
+  lines = lines + made
   if not others then
     redis.call('SETRANGE', key, '0', struct.pack('>I8I8I8I8I8', reserved, open, used, counted, lines))
   end
