@@ -88,7 +88,7 @@ fn content_disposition(file_name: &str, inline: bool) -> String {
     }
 }
 
-fn value(text: &str) -> HeaderValue {
+pub(super) fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).expect("built from visible ASCII alone")
 }
 
