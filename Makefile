@@ -26,7 +26,7 @@ test: tools ## Install what the tests need below target/, then run all of them
 	target/venv/bin/python -m pytest tests/operations $(ARGS)
 
 .PHONY: e2e
-e2e: e2e-agents e2e-downloads e2e-scale ## The long ones: agents, browsers and download clients, several replicas
+e2e: e2e-agents e2e-downloads e2e-scale e2e-soak ## The long ones: agents, browsers and download clients, several replicas
 
 .PHONY: e2e-agents
 e2e-agents: tools target/npm-agents/.installed target/venv-agents/.installed ## Run coding agents against it, with models that play a script
@@ -34,12 +34,24 @@ e2e-agents: tools target/npm-agents/.installed target/venv-agents/.installed ## 
 	target/venv/bin/python -m pytest tests/clients/e2e_*.py $(ARGS)
 
 .PHONY: lint
-lint: ## Formatting, lints, documentation; licences too where cargo-deny is installed
+lint: deny ## Formatting, lints, documentation, licences
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --document-private-items
-	@if command -v cargo-deny > /dev/null; then cargo deny --locked check; \
-	else echo 'cargo-deny is not installed: licences and sources were not checked'; fi
+
+# One version, so that what is refused changes when this line does.
+CARGO_DENY := target/cargo-deny-0.20.2/bin/cargo-deny
+
+.PHONY: deny
+deny: $(CARGO_DENY) ## Licences, sources and bans of all that is depended on, by cargo-deny, which is installed below target/
+	for package in . fuzz benches/peers; do \
+		$(CARGO_DENY) --config deny.toml --manifest-path $$package/Cargo.toml --locked \
+			check --hide-inclusion-graph --allow license-exception-not-encountered bans licenses sources; \
+	done
+
+$(CARGO_DENY):
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug \
+		--root $(CARGO_DENY:/bin/cargo-deny=) cargo-deny@$(patsubst target/cargo-deny-%/bin/cargo-deny,%,$@)
 
 .PHONY: e2e-downloads
 e2e-downloads: tools ## Downloads by aria2, rclone, Node, httpx and a headless Chromium; slow clients; large archives
@@ -48,22 +60,30 @@ e2e-downloads: tools ## Downloads by aria2, rclone, Node, httpx and a headless C
 	target/venv/bin/python -m pytest tests/e2e/downloads $(ARGS)
 
 .PHONY: e2e-scale
-e2e-scale: tools ## Three replicas behind nginx over a Redis Cluster, while parts are killed and added
+e2e-scale: tools ## Three replicas behind nginx and HAProxy, over a Redis Cluster, while parts are killed and added
 	tests/debian-packages.sh e2e
 	cargo build --locked
 	target/venv/bin/python -m pytest tests/e2e/scale $(ARGS)
 
-# What a long form is bounded by: so many seconds for each test that has one.
+.PHONY: e2e-soak
+e2e-soak: tools ## All that clients do, at once, in short: what the service holds for it is given back
+	cargo build --locked
+	target/venv/bin/python -m pytest -s tests/e2e/soak $(ARGS)
+
+# What a long form is bounded by: so many seconds for each test that has one, and half an hour for the mixed load
+# unless SOAK_SECONDS is given.
+MIXED_SECONDS := $(or $(SOAK_SECONDS),1800)
 SOAK_SECONDS ?= 300
 
 .PHONY: soak
-soak: tools ## Faults under load and random histories, again and again: SOAK_SECONDS=300 for each of them
+soak: tools ## Faults under load, random histories (SOAK_SECONDS=300 for each), a mixed load (half an hour)
 	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test ledger model:: -- --nocapture --test-threads=1
 	SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --test faults -- --nocapture --test-threads=1
 	tests/debian-packages.sh e2e
 	cargo build --locked
-	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest --timeout=$$(($(SOAK_SECONDS) + 300)) -s tests/e2e/scale
+	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest --timeout=$$(($(SOAK_SECONDS) + 300)) -s tests/e2e/scale/test_scale.py
 	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest tests/operations/test_store_faults.py
+	SOAK_SECONDS=$(MIXED_SECONDS) target/venv/bin/python -m pytest -s tests/e2e/soak
 	SLOW_CLIENTS=1000 ARCHIVE_FILES=99999 target/venv/bin/python -m pytest -s \
 		tests/e2e/downloads/test_slow_clients.py tests/e2e/downloads/test_large_archives.py
 

@@ -12,6 +12,7 @@ what it is better by is the price of metering. Over S3, nginx is a proxy with 8 
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -155,7 +156,8 @@ def measure(server, name, size, connections, seconds):
     received = float(amount) * 1024 ** ["B", "KB", "MB", "GB", "TB"].index(unit)
     took = float(re.search(r"requests in ([\d.]+)s", told)[1])
     downloads = received / size if size > 4096 else float(re.search(r"(\d+) requests in", told)[1])
-    return downloads / took, used / downloads
+    # Nothing may have come through where the machine has too much to do.
+    return downloads / took, used / downloads if downloads else math.inf
 
 
 def fill(folder, sizes):

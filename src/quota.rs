@@ -1,5 +1,6 @@
 //! The account books as people see them, and what operators change in them.
 
+mod changes;
 mod groups;
 mod pages;
 mod warnings;
@@ -15,7 +16,9 @@ use crate::ledger::{
     Adjust, Adjustment, Allowance, At, AuditFilter, AuditPage, Day, DayUsage, Ledger, LedgerTime, MAX_AMOUNT, Override,
     Refusal, Unavailable, Usage, Verification, state,
 };
+use crate::request::RequestId;
 
+use changes::{Change, What};
 pub use groups::{Group, GroupBy, Groups};
 pub use pages::Pages;
 pub use warnings::Warnings;
@@ -24,8 +27,8 @@ pub use warnings::Warnings;
 const DEFAULT_DAYS: u32 = 7;
 /// Days that are added up at once; further ones wait. Each holds its groups in memory.
 const SCANS: usize = 2;
-/// The longest reason of a change, bytes.
-const MAX_REASON_BYTES: usize = 500;
+/// The longest reason of a change, characters: what a JSON Schema counts.
+const MAX_REASON_CHARS: usize = 500;
 /// The longest id of an adjustment, bytes.
 const MAX_ADJUSTMENT_ID_BYTES: usize = 128;
 
@@ -45,7 +48,7 @@ pub struct Exception {
     pub allowance: Allowance,
     /// When the default is in force again; `None`: not until it is cleared. In the future.
     pub until: Option<LedgerTime>,
-    /// Why: 1 to 500 bytes without control characters.
+    /// Why: 1 to 500 characters, none of them a control character.
     pub reason: String,
 }
 
@@ -58,7 +61,7 @@ pub struct Correction {
     pub day: Day,
     /// Bytes to charge, negative to take off; not 0, and within plus and minus [`MAX_AMOUNT`].
     pub bytes: i64,
-    /// Why: 1 to 500 bytes without control characters.
+    /// Why: 1 to 500 characters, none of them a control character.
     pub reason: String,
 }
 
@@ -182,11 +185,17 @@ impl Quota {
         self.ledger.allowance(who.project()).await.map(|at| at.reply).map_err(unavailable)
     }
 
-    /// Gives the project another allowance than the default, at once.
+    /// Gives the project another allowance than the default, at once. The log has a line of it, under
+    /// the request's id.
     ///
     /// # Errors
     /// `INVALID_REQUEST`, `QUOTA_UNAVAILABLE`.
-    pub async fn set_exception(&self, who: &QuotaManager, exception: Exception) -> Result<Override> {
+    pub async fn set_exception(
+        &self,
+        who: &QuotaManager,
+        request: &RequestId,
+        exception: Exception,
+    ) -> Result<Override> {
         let Exception { allowance, until, reason } = exception;
         require_reason(&reason)?;
         let now = self.ledger.now().await.map_err(unavailable)?;
@@ -194,27 +203,34 @@ impl Quota {
             return Err(Error::new(Kind::InvalidRequest, "until lies in the future; leave it out for an open end."));
         }
         let set = Override { allowance, until, by: who.key_id().to_owned(), reason };
-        self.ledger.set_allowance(who.project(), Some(&set)).await.map_err(unavailable)?;
-        tracing::info!(project = %who.project(), ?allowance, by = set.by, reason = set.reason, "an allowance was set");
+        self.put_exception(who, request, Some(&set)).await?;
         Ok(set)
     }
 
-    /// Returns the project to the default allowance, at once.
+    /// Returns the project to the default allowance, at once. The log has a line of it, under the
+    /// request's id.
     ///
     /// # Errors
     /// `QUOTA_UNAVAILABLE`.
-    pub async fn clear_exception(&self, who: &QuotaManager) -> Result<()> {
-        self.ledger.set_allowance(who.project(), None).await.map_err(unavailable)?;
-        tracing::info!(project = %who.project(), by = who.key_id(), "an allowance was cleared");
+    pub async fn clear_exception(&self, who: &QuotaManager, request: &RequestId) -> Result<()> {
+        self.put_exception(who, request, None).await
+    }
+
+    async fn put_exception(&self, who: &QuotaManager, request: &RequestId, to: Option<&Override>) -> Result<()> {
+        let from = self.ledger.allowance(who.project()).await.map_err(unavailable)?.reply;
+        let change = Change::begin(who, request, What::Allowance { to, from: from.as_ref() });
+        self.ledger.set_allowance(who.project(), to).await.map_err(unavailable)?;
+        change.done(None);
         Ok(())
     }
 
     /// Corrects what was charged to a day, once per id; answers the bytes charged. An account stays
-    /// within 0 and [`MAX_AMOUNT`], so these may be fewer than asked for.
+    /// within 0 and [`MAX_AMOUNT`], so these may be fewer than asked for. The log has a line of it,
+    /// under the request's id.
     ///
     /// # Errors
     /// `INVALID_REQUEST`, `ADJUSTMENT_CONFLICT`, `QUOTA_UNAVAILABLE`.
-    pub async fn adjust(&self, who: &QuotaManager, correction: Correction) -> Result<i64> {
+    pub async fn adjust(&self, who: &QuotaManager, request: &RequestId, correction: Correction) -> Result<i64> {
         let Correction { id, day, bytes, reason } = correction;
         let sound = |b: u8| b.is_ascii_alphanumeric() || b"._:-".contains(&b);
         if !(1..=MAX_ADJUSTMENT_ID_BYTES).contains(&id.len()) || !id.bytes().all(sound) {
@@ -227,29 +243,33 @@ impl Quota {
         }
         require_reason(&reason)?;
         let call = Adjust { project: who.project().clone(), id, day, bytes, by: who.key_id().to_owned(), reason };
+        let change = Change::begin(who, request, What::Day(&call));
         match self.ledger.adjust(&call).await.map_err(unavailable)?.reply {
             Adjustment::Applied(applied) => {
-                let Adjust { project, id, by, reason, .. } = call;
-                tracing::info!(%project, %day, adjustment = id, applied, by, reason, "a day was corrected");
+                change.done(Some(applied));
                 Ok(applied)
             }
             Adjustment::NoSuchDay => {
+                change.refused();
                 let days = self.ledger.rules().retention_days;
                 let rule = format!("day is today, tomorrow, or one of the {days} days before today");
                 Err(Error::new(Kind::InvalidRequest, format!("{rule}: others are not kept.")))
             }
-            Adjustment::Conflict => Err(Error::new(
-                Kind::AdjustmentConflict,
-                "This adjustment_id was used for another day, amount or reason; nothing was changed. Take a new id \
-                 for a new correction.",
-            )),
+            Adjustment::Conflict => {
+                change.refused();
+                Err(Error::new(
+                    Kind::AdjustmentConflict,
+                    "This adjustment_id was used for another day, amount or reason; nothing was changed. Take a new \
+                     id for a new correction.",
+                ))
+            }
         }
     }
 }
 
 fn require_reason(reason: &str) -> Result<()> {
-    if reason.trim().is_empty() || reason.len() > MAX_REASON_BYTES || reason.chars().any(char::is_control) {
-        let rule = format!("reason is 1 to {MAX_REASON_BYTES} bytes of text in one line");
+    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON_CHARS || reason.chars().any(char::is_control) {
+        let rule = format!("reason is 1 to {MAX_REASON_CHARS} characters of text in one line");
         return Err(Error::new(Kind::InvalidRequest, format!("{rule}: it is kept with the change.")));
     }
     Ok(())

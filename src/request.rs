@@ -6,18 +6,18 @@ pub mod number;
 use std::fmt;
 use std::sync::Arc;
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 use uuid::Uuid;
 
 use crate::access::Credentials;
 
 /// The header that carries a request's id, both ways.
-pub const REQUEST_ID: &str = "x-request-id";
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The header that names the workspace.
-pub const WORKSPACE_ID: &str = "x-workspace-id";
+pub const WORKSPACE_ID: HeaderName = HeaderName::from_static("x-workspace-id");
 /// The header that names the project.
-pub const PROJECT_ID: &str = "x-project-id";
+pub const PROJECT_ID: HeaderName = HeaderName::from_static("x-project-id");
 
 /// Names one request in answers, logs and the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl RequestId {
         let sane = |id: &&str| sane(id) && !looks_like_a_key(id);
         match headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(sane) {
             Some(id) => Self(id.into()),
-            None => Self(Uuid::now_v7().to_string().into()),
+            None => Self((&*Uuid::now_v7().hyphenated().encode_lower(&mut Uuid::encode_buffer())).into()),
         }
     }
 
@@ -69,11 +69,13 @@ impl fmt::Display for RequestId {
 /// and no id is: a proxy that looks at another line than this service must not let anyone in.
 #[must_use]
 pub fn credentials(headers: &HeaderMap) -> Credentials {
-    let text = |name: &str| {
-        let lines: Vec<_> = headers.get_all(name).iter().map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
-        (!lines.is_empty()).then(|| lines.join(",").trim().to_owned())
+    let text = |name: HeaderName| {
+        let mut lines = headers.get_all(name).iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
+        let first = lines.next()?;
+        let joined = lines.fold(first, |joined, line| joined + "," + line);
+        Some(joined.trim().to_owned())
     };
-    let key = text(AUTHORIZATION.as_str()).and_then(|value| {
+    let key = text(AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().to_owned())
     });
@@ -84,8 +86,8 @@ pub fn credentials(headers: &HeaderMap) -> Credentials {
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.parse().expect("name"), value.parse().expect("value"))).collect()
+    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.clone(), value.parse().expect("value"))).collect()
     }
 
     #[test]
@@ -120,12 +122,12 @@ mod tests {
 
     #[test]
     fn a_field_sent_twice_names_nothing() {
-        let twice = |name: &'static str, value: &str| {
-            let mut headers = headers(&[(name, value)]);
+        let twice = |name: HeaderName, value: &str| {
+            let mut headers = headers(&[(name.clone(), value)]);
             headers.append(name, value.parse().expect("value"));
             credentials(&headers)
         };
-        assert_eq!(twice("authorization", "Bearer k").key.as_deref(), Some("k,Bearer k"));
+        assert_eq!(twice(AUTHORIZATION, "Bearer k").key.as_deref(), Some("k,Bearer k"));
         assert_eq!(twice(WORKSPACE_ID, "w").workspace.as_deref(), Some("w,w"));
         assert_eq!(twice(PROJECT_ID, "p").project.as_deref(), Some("p,p"));
     }
@@ -140,7 +142,7 @@ mod tests {
             ("k", None),
             ("Bearer", None),
         ] {
-            assert_eq!(credentials(&headers(&[("authorization", value)])).key.as_deref(), key, "{value}");
+            assert_eq!(credentials(&headers(&[(AUTHORIZATION, value)])).key.as_deref(), key, "{value}");
         }
     }
 }

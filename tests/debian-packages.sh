@@ -30,6 +30,7 @@ case ${1:-} in
     e2e)
         need aria2 aria2c --version
         need chromium chromium --version
+        need haproxy test -x /usr/sbin/haproxy
         need nginx-light test -x /usr/sbin/nginx
         need rclone rclone version
         ;;

@@ -12,7 +12,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// At most `most` of one key.
+    /// At most `most` of one key, which is not 0.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self { running: Arc::default(), most }
@@ -28,11 +28,11 @@ impl Crowd {
     #[must_use]
     pub fn enter(&self, key_id: &str) -> Option<Place> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = running.get(key_id).copied().unwrap_or(0);
-        if count >= self.most {
-            return None;
+        match running.get_mut(key_id) {
+            Some(count) if *count >= self.most => return None,
+            Some(count) => *count += 1,
+            None => drop(running.insert(key_id.to_owned(), 1)),
         }
-        running.insert(key_id.to_owned(), count + 1);
         Some(Place { running: Arc::clone(&self.running), key_id: key_id.to_owned() })
     }
 

@@ -69,7 +69,8 @@ impl Layout {
     /// Below which prefix a project's trials are folders. Empty, or ends in `/`.
     #[must_use]
     pub fn trials_prefix(&self, project: &Project) -> String {
-        let mut prefix = String::new();
+        // Room for what most keys add to it.
+        let mut prefix = String::with_capacity(128);
         for segment in &self.before_trial {
             prefix.push_str(match segment {
                 Segment::Literal(text) => text,

@@ -144,7 +144,11 @@ impl Config {
         let read = |key: &LinkKey| {
             let secret = std::fs::read(&key.secret_file).map_err(|error| {
                 let file = key.secret_file.display();
-                invalid(format!("links.keys: secret_file {file} of the key {}: {error}", key.id))
+                invalid(format!(
+                    "links.keys: secret_file {file} of the key {}: {error}; `head -c 32 /dev/urandom | base64` makes a \
+                     secret, and this user may read it",
+                    key.id
+                ))
             })?;
             Ok((key.id.clone(), without_line_end(secret)))
         };
@@ -218,11 +222,12 @@ impl LedgerConfig {
         match (&self.url, &self.url_file) {
             (Some(url), None) => Ok(url.clone()),
             (None, Some(path)) => {
+                let remedy = "it holds the URL alone, and this user may read it";
                 let text = std::fs::read(path)
-                    .map_err(|error| invalid(format!("ledger.url_file {}: {error}", path.display())))?;
+                    .map_err(|error| invalid(format!("ledger.url_file {}: {error}; {remedy}", path.display())))?;
                 let url = String::from_utf8(without_line_end(text)).unwrap_or_default();
                 if url.is_empty() {
-                    return Err(invalid(format!("ledger.url_file {} holds no URL", path.display())));
+                    return Err(invalid(format!("ledger.url_file {} holds no URL; {remedy}", path.display())));
                 }
                 Ok(url.into())
             }

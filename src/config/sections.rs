@@ -224,7 +224,8 @@ section! {
 section! {
     /// What is logged, and how.
     pub struct LogConfig of "log" {
-        /// Which lines, as `tracing` filters are written. No line holds a secret, at `trace` neither.
+        /// Which lines, as `tracing` filters are written. No line holds a secret, at `trace` neither. Lines
+        /// that tell who changed the account books (`artifactd::changes`) are written in any case.
         filter: String = Preset::Is("info"), text("a filter such as info, or warn,artifactd=debug");
         /// How they look: for people, or one JSON object a line.
         format: LogFormat = Preset::Is("text"), Form::OneOf(&["text", "json"]);

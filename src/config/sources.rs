@@ -72,9 +72,13 @@ impl Sources {
         for (name, value) in &self.flags {
             take_text(&mut values, name, value).unwrap_or_else(|fault| faults.push(format!("--set {name}: {fault}")));
         }
-        let missing =
-            all().filter(|setting| setting.default == Preset::Required && !values.contains_key(&setting.name()));
-        faults.extend(missing.map(|setting| missing_fault(&setting.name(), &setting.variable(), self.file())));
+        // One that is there and wrong is not missing as well.
+        let there = |name: &str| values.contains_key(name) || faults.iter().any(|fault| fault.contains(name));
+        let missing: Vec<_> =
+            all().filter(|setting| setting.default == Preset::Required && !there(&setting.name())).collect();
+        faults.extend(
+            missing.into_iter().map(|setting| missing_fault(&setting.name(), &setting.variable(), self.file())),
+        );
         if !faults.is_empty() {
             return Err(ConfigError::Invalid(faults.join("\n")));
         }

@@ -103,7 +103,7 @@ fn not_modified(method: &Method, mut headers: HeaderMap) -> Response {
 
 fn head_of(plan: &Plan, etag: &ETag) -> HeaderMap {
     let mut fields = HeaderMap::new();
-    fields.insert(ETAG, headers::value(&etag.to_string()));
+    fields.insert(ETAG, headers::etag(etag));
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/zip"));
     fields.insert(CONTENT_LENGTH, HeaderValue::from(plan.length()));
     fields.insert(CONTENT_DISPOSITION, headers::attachment(&format!("{}.zip", plan.trial())));

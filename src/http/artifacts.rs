@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::response::Response;
-use http::{HeaderMap, Method};
 use serde_json::json;
 
 use super::Front;
@@ -154,10 +153,10 @@ async fn content(
     request_id: RequestId,
     ArtifactPath(trial, name): ArtifactPath,
     Params(params): Params<ContentParams>,
-    method: Method,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
     let who = who.downloader()?;
-    let ask = Ask { method: &method, headers: &headers, disposition: params.disposition()?, request_id: &request_id };
+    let (method, headers) = (request.method(), request.headers());
+    let ask = Ask { method, headers, disposition: params.disposition()?, request_id: &request_id };
     Ok(serve(&front.reads, Way::Key(&who, &trial, &name), ask).await?)
 }

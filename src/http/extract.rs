@@ -14,13 +14,13 @@ use crate::error::{Error, Kind, Result};
 use crate::listing::ListQuery;
 use crate::request::RequestId;
 
-/// Everything below authentication has one: the middleware put it there.
+/// Every handler of a route that needs a key may take it, once.
 impl<S: Sync> FromRequestParts<S> for Principal {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let principal = parts.extensions.get::<Self>().cloned();
-        principal.ok_or_else(|| Error::internal("the route lies outside authentication").into())
+        let principal = parts.extensions.remove::<Self>();
+        principal.ok_or_else(|| Error::internal("the route needs no key").into())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The headers of content: what it is called, what a browser may do with it.
 
+use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use http::header::{
@@ -10,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::artifact::{ArtifactName, media};
-use crate::store::Stat;
+use crate::store::{ETag, Stat};
 
 /// Whether a browser shows the content or saves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +24,16 @@ pub(super) enum Disposition {
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
+/// As many fields as an answer with content has, so that they are stored once.
+const FIELDS: usize = 16;
+
 /// The headers that every answer about a version of an artifact has, 304 included.
 pub(super) fn of_version(stat: &Stat) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(ETAG, value(&stat.etag.to_string()));
+    let mut headers = HeaderMap::with_capacity(FIELDS);
+    headers.insert(ETAG, etag(&stat.etag));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache, no-transform"));
     if stat.modified >= SystemTime::UNIX_EPOCH {
-        headers.insert(LAST_MODIFIED, value(&httpdate::fmt_http_date(stat.modified)));
+        headers.insert(LAST_MODIFIED, value(httpdate::fmt_http_date(stat.modified)));
     }
     headers
 }
@@ -40,7 +44,7 @@ pub(super) fn of_content(name: &ArtifactName, stat: &Stat, disposition: Disposit
     let media_type = media::media_type_by_name(name.as_str());
     let inline = disposition == Disposition::Inline && media::may_be_inline(media_type);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    headers.insert(CONTENT_DISPOSITION, value(&content_disposition(name.file_name(), inline)));
+    headers.insert(CONTENT_DISPOSITION, value(content_disposition(name.file_name(), inline)));
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     add_policies(&mut headers);
     headers
@@ -48,7 +52,7 @@ pub(super) fn of_content(name: &ArtifactName, stat: &Stat, disposition: Disposit
 
 /// `Content-Disposition` of a file to be saved under this name.
 pub(super) fn attachment(file_name: &str) -> HeaderValue {
-    value(&content_disposition(file_name, false))
+    value(content_disposition(file_name, false))
 }
 
 /// What a browser may do with bytes that an evaluated run wrote: nothing.
@@ -79,23 +83,29 @@ const ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
 fn content_disposition(file_name: &str, inline: bool) -> String {
     let kind = if inline { "inline" } else { "attachment" };
     // Quotes end the string early in careless parsers, and a percent sign is decoded by some.
-    let plain = |c: char| if matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%') { c } else { '_' };
-    let ascii: String = file_name.chars().map(plain).collect();
-    if ascii == file_name {
-        format!("{kind}; filename=\"{ascii}\"")
-    } else {
-        format!("{kind}; filename=\"{ascii}\"; filename*=UTF-8''{}", utf8_percent_encode(file_name, ATTR_CHAR))
+    let plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%');
+    if file_name.chars().all(plain) {
+        return [kind, "; filename=\"", file_name, "\""].concat();
     }
+    let ascii: String = file_name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+    format!("{kind}; filename=\"{ascii}\"; filename*=UTF-8''{}", utf8_percent_encode(file_name, ATTR_CHAR))
 }
 
-pub(super) fn value(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("built from visible ASCII alone")
+/// The value of an `ETag` field.
+pub(super) fn etag(etag: &ETag) -> HeaderValue {
+    let mut text = String::with_capacity(etag.opaque().len() + "W/\"\"".len());
+    write!(text, "{etag}").expect("a String takes all text");
+    value(text)
+}
+
+fn value(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("built from visible ASCII alone")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{ETag, Kept};
+    use crate::store::Kept;
 
     #[test]
     fn file_names_of_every_kind() {

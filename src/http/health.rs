@@ -14,7 +14,8 @@ use super::Front;
 use super::openapi::{Operation, Routes, parameters};
 use super::problem::Problem;
 use crate::error::{Error, Kind};
-use crate::telemetry::metrics::{CONTENT_TYPE as EXPOSITION, metrics};
+use crate::telemetry::metrics::{CONTENT_TYPE as EXPOSITION, Route, metrics};
+use crate::telemetry::request::leads_to;
 
 pub(super) fn routes() -> Routes {
     let status =
@@ -93,6 +94,7 @@ async fn ready(State(front): State<Arc<Front>>, uri: Uri) -> Result<Json<Value>,
 }
 
 async fn exposition() -> Response {
+    leads_to(Route::of("/metrics"));
     let mut response = metrics().exposition().into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(EXPOSITION));

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::response::Response;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
+use http::{HeaderName, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -89,18 +89,13 @@ pub(super) fn routes() -> Routes {
         .takes(parameters::link_id())
         .done("It is revoked.")
         .refuses(&["INVALID_NAME", "LINK_NOT_FOUND", "QUOTA_UNAVAILABLE"]);
-    Routes::new().add(minted, mint).add(listed, list).add(revoked, revoke)
-}
-
-/// The routes that need no key.
-pub(super) fn public_routes() -> Routes {
     let followed = Operation::get("/v1/download/{token}/{filename}", "followLink", TAG)
         .says("The bytes that a link leads to", "As `downloadArtifact`; the link is the key.")
         .open()
         .takes(parameters::token())
         .takes(parameters::file_name())
         .refuses(&["LINK_INVALID", "LINK_EXPIRED", "LINK_REVOKED", "LINK_STALE", "ACCESS_UNAVAILABLE"]);
-    Routes::new().add_with_head(of_content(followed), download)
+    Routes::new().add(minted, mint).add(listed, list).add(revoked, revoke).add_with_head(of_content(followed), download)
 }
 
 /// What is asked of a link.
@@ -160,16 +155,15 @@ async fn revoke(
 /// by it; it is not looked at.
 async fn download(
     State(front): State<Arc<Front>>,
-    uri: Uri,
     request_id: RequestId,
     Params(params): Params<ContentParams>,
-    method: Method,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
     // As it stands in the URL: what was signed is not decoded first.
-    let token = uri.path().strip_prefix(DOWNLOAD).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let token = request.uri().path().strip_prefix(DOWNLOAD).and_then(|rest| rest.split('/').next()).unwrap_or_default();
     let disposition = params.disposition()?;
     let followed = front.links.follow(token).await?;
-    let ask = Ask { method: &method, headers: &headers, disposition, request_id: &request_id };
+    let (method, headers) = (request.method(), request.headers());
+    let ask = Ask { method, headers, disposition, request_id: &request_id };
     Ok(serve(&front.reads, Way::Link(&followed), ask).await?)
 }

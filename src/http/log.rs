@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use http::Method;
@@ -15,8 +15,8 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use super::Observers;
 use crate::ledger::{Clock as _, SystemClock};
 use crate::request::RequestId;
-use crate::request::forwarded::{self, Peer};
-use crate::telemetry::metrics::{self, RequestLabels, RouteLabels, metrics};
+use crate::request::forwarded;
+use crate::telemetry::metrics;
 use crate::telemetry::otlp::Served;
 use crate::telemetry::request::{Notes, Phase};
 
@@ -27,8 +27,6 @@ const CLIENT_CLOSED: u16 = 499;
 pub(super) struct Line {
     id: RequestId,
     method: Method,
-    /// The route's pattern and never the path: paths carry names and tokens.
-    route: &'static str,
     notes: Arc<Notes>,
     observers: Arc<Observers>,
     status: u16,
@@ -39,31 +37,33 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn begin(request: &Request, id: &RequestId, notes: &Arc<Notes>, observers: &Arc<Observers>) -> Self {
+    pub(super) fn begin(
+        request: &Request,
+        id: &RequestId,
+        peer: Option<IpAddr>,
+        notes: &Arc<Notes>,
+        observers: &Arc<Observers>,
+    ) -> Self {
         Self {
             id: id.clone(),
             method: request.method().clone(),
-            route: metrics::route(request.extensions().get::<MatchedPath>().map(MatchedPath::as_str)),
             notes: Arc::clone(notes),
             observers: Arc::clone(observers),
             status: CLIENT_CLOSED,
             bytes: 0,
             whole: false,
-            client: request
-                .extensions()
-                .get::<Peer>()
-                .map(|peer| forwarded::client(peer.0, request.headers(), &observers.trusted_proxies)),
+            client: peer.map(|peer| forwarded::client(peer, request.headers(), &observers.trusted_proxies)),
         }
     }
 
     /// Rides along with the answer's body.
-    pub(super) fn follow(mut self, response: Response) -> Response {
+    pub(super) fn follow(mut self, response: Response) -> http::Response<Followed> {
         self.status = response.status().as_u16();
         let head = self.method == Method::HEAD;
         response.map(|body| {
             // Nobody polls a body that has nothing to give.
             self.whole = head || body.is_end_stream();
-            Body::new(Followed { body, line: self })
+            Followed { body, line: self }
         })
     }
 }
@@ -71,7 +71,9 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         let status = if self.whole { self.status } else { CLIENT_CLOSED };
-        let (notes, method, route) = (&*self.notes, metrics::method(&self.method), self.route);
+        let (notes, method) = (&*self.notes, metrics::method(&self.method));
+        // The pattern and never the path: paths carry names and tokens.
+        let route = notes.route().pattern();
         let took = notes.elapsed();
         tracing::info!(
             target: "artifactd::access",
@@ -91,10 +93,7 @@ impl Drop for Line {
             verdict_ms = notes.ms(Phase::Verdict),
             trace_id = notes.trace.map(|trace| format!("{:032x}", trace.trace_id)),
         );
-        let labels = RequestLabels { route, method, status: status.into() };
-        metrics().requests.get_or_create(&labels).inc();
-        metrics().answer_bytes.get_or_create(&RouteLabels { route }).inc_by(self.bytes);
-        metrics().request_seconds.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
+        notes.route().answered(method, status, self.bytes, took);
         if let Some(spans) = &self.observers.spans {
             let now_ns = SystemClock.now_ms().saturating_mul(1_000_000);
             spans.take(&Served { notes, route, method, status, request_id: self.id.as_str(), now_ns });
@@ -102,7 +101,8 @@ impl Drop for Line {
     }
 }
 
-struct Followed {
+/// The body of an answer, and the line that is written when it has gone out.
+pub struct Followed {
     body: Body,
     line: Line,
 }

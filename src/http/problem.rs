@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::ratelimit;
 use crate::error::{Error, Kind};
-use crate::ledger::Refusal;
+use crate::ledger::{Refusal, WarnAt};
 use crate::request::RequestId;
 use crate::telemetry::metrics;
 
@@ -39,8 +39,9 @@ fn status(kind: &Kind) -> StatusCode {
     StatusCode::from_u16(kind.status()).expect("a status of three digits")
 }
 
-/// Gives a response that carries a [`Problem`] its body and headers, and logs what the body hides.
-pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
+/// Gives a response that carries a [`Problem`] its body and headers, and logs what the body hides. Who is
+/// refused is warned from `warn_at` on, as who is admitted.
+pub(super) fn render(response: Response, request_id: &RequestId, warn_at: WarnAt) -> Response {
     let Some(Problem(error)) = response.extensions().get::<Problem>().cloned() else { return response };
     metrics().refused(error.kind().code());
     // A process that is full, or stops, says so once, and not with every request.
@@ -50,17 +51,18 @@ pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
     } else {
         tracing::debug!(%request_id, ?error, "the request was refused");
     }
-    let allow = response.headers().get(ALLOW).cloned();
+    let mut given = response.into_parts().0.headers;
     let mut rendered = (status(error.kind()), body(&error, request_id.as_str()).to_string()).into_response();
     let headers = rendered.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(allow) = allow {
+    if let Some(allow) = given.remove(ALLOW) {
         headers.insert(ALLOW, allow);
     }
     match error.kind() {
         Kind::Unauthenticated => {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"artifactd\""));
+            let plain = HeaderValue::from_static("Bearer realm=\"artifactd\"");
+            headers.insert(WWW_AUTHENTICATE, given.remove(WWW_AUTHENTICATE).unwrap_or(plain));
         }
         Kind::RangeNotSatisfiable(length) => {
             if let Ok(value) = HeaderValue::from_str(&format!("bytes */{length}")) {
@@ -70,7 +72,7 @@ pub(super) fn render(response: Response, request_id: &RequestId) -> Response {
         _ => {}
     }
     if let Kind::DownloadQuotaExceeded(refusal) = error.kind() {
-        ratelimit::of_refusal(headers, refusal);
+        ratelimit::of_refusal(headers, refusal, warn_at);
     }
     if let Some(seconds) = retry_after(error.kind()) {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -14,7 +14,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::ledger::{At, Refusal, Standing, WarnAt};
+use crate::ledger::{Allowance, At, Refusal, Standing, WarnAt};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -29,11 +29,12 @@ pub(super) fn of_admission(headers: &mut HeaderMap, standing: At<Standing>, warn
     }
 }
 
-/// Adds how the account stood when the read was refused, which is warning enough.
-pub(super) fn of_refusal(headers: &mut HeaderMap, refusal: &At<Refusal>) {
-    let At { now, reply: refusal } = refusal;
-    let taken = refusal.used_bytes.saturating_add(refusal.reserved_bytes);
-    add(headers, refusal.limit_bytes, refusal.limit_bytes.saturating_sub(taken), refusal.resets_at.since(*now), None);
+/// Adds how the account stood when the read was refused.
+pub(super) fn of_refusal(headers: &mut HeaderMap, refusal: &At<Refusal>, warn_at: WarnAt) {
+    let At { now, reply: Refusal { limit_bytes, used_bytes, reserved_bytes, resets_at, .. } } = *refusal;
+    let warning = warn_at.reached(Allowance::Bytes(limit_bytes), used_bytes).then_some(warn_at);
+    let left = limit_bytes.saturating_sub(used_bytes.saturating_add(reserved_bytes));
+    add(headers, limit_bytes, left, resets_at.since(now), warning);
 }
 
 /// The window is named as 24 hours; on the two days a year when it is not, `t` is right all the same.
@@ -49,7 +50,7 @@ fn add(headers: &mut HeaderMap, quota: u64, remaining: u64, reset_ms: u64, warni
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Allowance, Day, LedgerTime};
+    use crate::ledger::{Day, LedgerTime, RefusalReason};
 
     #[test]
     fn what_is_left_and_until_when() {
@@ -74,5 +75,23 @@ mod tests {
         assert_eq!(headers[LIMIT], "\"daily\";r=0;t=3");
         of_admission(&mut headers, standing(Allowance::Bytes(37)), warn_at);
         assert_eq!(headers[LIMIT], "\"daily\";r=0;t=3;artifactd-warn=80");
+    }
+
+    #[test]
+    fn a_refusal_warns_as_an_admission_does() {
+        for (limit_bytes, want) in [(37, "\"daily\";r=0;t=3;artifactd-warn=80"), (38, "\"daily\";r=0;t=3")] {
+            let reply = Refusal {
+                reason: RefusalReason::Busy,
+                limit_bytes,
+                used_bytes: 30,
+                reserved_bytes: 20,
+                requested_bytes: 1,
+                resets_at: LedgerTime(3_500),
+                retry_after_ms: Some(1),
+            };
+            let mut headers = HeaderMap::new();
+            of_refusal(&mut headers, &At { now: LedgerTime(1_000), reply }, WarnAt::default());
+            assert_eq!(headers[LIMIT], want);
+        }
     }
 }

@@ -13,6 +13,7 @@
 //! `record.lua` say how things are stored.
 
 mod books;
+mod calls;
 mod connect;
 mod gather;
 mod health;
@@ -20,6 +21,7 @@ mod keys;
 mod line;
 mod link;
 mod links;
+mod packed;
 mod reply;
 mod run;
 mod scripts;
@@ -34,11 +36,12 @@ use async_trait::async_trait;
 
 use super::{
     Adjust, Adjustment, Admission, Allowance, At, AuditFilter, AuditPage, Clock, Day, DaySpan, DayUsage, Extend,
-    Extension, Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Refusal, Reply,
-    Reserve, Rules, Settle, Settlement, Standing, Unavailable, Usage, Verification,
+    Extension, Lease, Ledger, LedgerTime, Link as SignedLink, LinkId, MAX_AMOUNT, Override, Policy, Reply, Reserve,
+    Rules, Settle, Settlement, Unavailable, Usage, Verification,
 };
 use crate::artifact::ProjectId;
 use crate::telemetry::metrics;
+use calls::Call;
 use connect::Connector;
 use gather::Gather;
 use keys::Names;
@@ -47,7 +50,7 @@ use reply::{Answer, nonsense};
 use run::{Gathered, Today};
 use scripts::Scripts;
 use sweeper::Registered;
-use target::Target;
+use target::{Kind, Target};
 
 /// How long it may take to look at every server.
 const EXAMINED: Duration = Duration::from_secs(10);
@@ -121,8 +124,10 @@ pub struct Redis {
     link: Arc<Link>,
     today: ArcSwap<Today>,
     registered: Registered,
-    reserves: Gathered,
-    settles: Gathered,
+    reserves: Gathered<Admission>,
+    settles: Gathered<calls::Settled>,
+    /// Whether keys of a project may lie on two nodes for a while.
+    splits: bool,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -154,9 +159,11 @@ impl Redis {
         let names = Names::new(&options.namespace);
         let scripts = ArcSwap::from_pointee(Scripts::new(&policy, clock.is_some()));
         let today = ArcSwap::from_pointee(Today::at(&policy, LedgerTime::default()));
+        let splits = target.kind == Kind::Cluster;
         let link = Link::new(Connector::new(target, options.clone()), &options);
         let (reserves, settles) = (Gather::new(), Gather::new());
-        Ok(Self { policy, names, scripts, link, today, registered: Registered::default(), reserves, settles, clock })
+        let registered = Registered::default();
+        Ok(Self { policy, names, scripts, link, today, registered, reserves, settles, splits, clock })
     }
 
     /// Connects, which also checks that the servers are fit for a ledger.
@@ -199,44 +206,6 @@ fn allowance(text: &str) -> Result<Allowance, Unavailable> {
     }
 }
 
-fn admission(mut answer: Answer, requested: u64, today: &DaySpan) -> Reply<Admission> {
-    let now = answer.now;
-    let reply = match answer.word.as_str() {
-        "settled" => Admission::Settled,
-        "expired" => Admission::Expired,
-        "again" => Admission::Again,
-        "stale" => Admission::Stale,
-        "link_revoked" => Admission::LinkRevoked,
-        "reserved" => {
-            let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
-            let allowance = allowance(&answer.text()?)?;
-            let (used, reserved) = (answer.amount()?, answer.amount()?);
-            Admission::Reserved(lease, Standing { day: today.day, allowance, used, reserved, resets_at: today.end })
-        }
-        "refused" => {
-            // A size that no account holds comes back as it was sent.
-            let requested_bytes = answer.amount()?;
-            debug_assert!(requested_bytes == requested || requested <= MAX_AMOUNT);
-            let limit_bytes = answer.amount()?;
-            let reason = reply::reason(&answer.text()?).ok_or_else(|| nonsense("reason"))?;
-            let (used_bytes, reserved_bytes) = (answer.amount()?, answer.amount()?);
-            let resets_at = answer.time()?;
-            let retry_after_ms = answer.maybe()?.map(|at| LedgerTime(at).since(now));
-            Admission::Refused(Refusal {
-                reason,
-                limit_bytes,
-                used_bytes,
-                reserved_bytes,
-                requested_bytes,
-                resets_at,
-                retry_after_ms,
-            })
-        }
-        _ => return Err(nonsense("admission")),
-    };
-    Ok(At { now, reply })
-}
-
 #[async_trait]
 impl Ledger for Redis {
     fn rules(&self) -> &Rules {
@@ -251,8 +220,8 @@ impl Ledger for Redis {
     async fn identity(&self) -> Result<Option<String>, Unavailable> {
         let fresh = uuid::Uuid::now_v7().to_string();
         let key = self.names.identity();
-        let answer = self.send(self.link.deadline(), &self.scripts().identity, &[&key], vec![&fresh]).await;
-        Ok(Some(answer?.text()?))
+        let value = self.send(self.link.deadline(), &self.scripts().identity, &[&key], vec![fresh.as_bytes()]).await?;
+        Ok(Some(Answer::new(value)?.text()?))
     }
 
     async fn now(&self) -> Result<LedgerTime, Unavailable> {
@@ -262,25 +231,23 @@ impl Ledger for Redis {
     async fn reserve(&self, call: &Reserve) -> Reply<Admission> {
         let known = self.today.load().span.start;
         self.register(&call.project, known).await;
-        let by = call.context.link_id.map(|link| link.to_string()).unwrap_or_default();
-        let (id, size, not_after) = (call.id.to_string(), call.size.to_string(), bounded(call.not_after.0));
-        let arguments = [id, size, not_after, line::context(&call.context), by];
         let base = self.names.base(&call.project);
-        let (answer, today) =
-            self.run_together(&self.reserves, &self.scripts().reserve, &base, arguments.into()).await?;
+        let packed = Call::reserve(call, self.rules());
+        let scripts = self.scripts();
+        let answer = self.run_together(&self.reserves, &scripts.reserve, &base, packed, calls::admissions).await?;
         // A new day has begun: the project may have been taken off the list for its silence.
         self.register(&call.project, answer.now).await;
-        if matches!(answer.word.as_str(), "stale" | "link_revoked" | "settled") || call.size > MAX_AMOUNT {
+        let no_account = matches!(answer.reply, Admission::Stale | Admission::LinkRevoked | Admission::Settled);
+        if no_account || call.size > MAX_AMOUNT {
             self.unregister(&call.project);
         }
-        admission(answer, call.size, &today)
+        Ok(answer)
     }
 
     async fn extend(&self, call: Extend<'_>) -> Reply<Extension> {
         let base = self.names.base(call.project);
-        let key = |base: &str, _: &DaySpan| keys::record(base, call.id);
         let arguments = |_: &DaySpan| vec![call.id.to_string(), bounded(call.grant), bounded(call.asked.0)];
-        let (mut answer, _) = self.run_with(&self.scripts().extend, &base, key, arguments).await?;
+        let (mut answer, _) = self.run_with(&self.scripts().extend, &base, arguments).await?;
         let reply = match answer.word.as_str() {
             "reserved" => {
                 let lease = Lease { grant: answer.amount()?, day: answer.day()?, deadline: answer.time()? };
@@ -293,30 +260,16 @@ impl Ledger for Redis {
     }
 
     async fn settle(&self, call: &Settle) -> Reply<Settlement> {
-        let arguments = [
-            call.id.to_string(),
-            bounded(call.actual),
-            bounded(call.size),
-            call.day.map(|day| day.to_string()).unwrap_or_default(),
-            bounded(call.deadline.0),
-            call.outcome.as_str().to_owned(),
-            line::context(&call.context),
-        ];
         let base = self.names.base(&call.project);
-        let (mut answer, _) = self.run_together(&self.settles, &self.scripts().settle, &base, arguments.into()).await?;
-        let reply = match answer.word.as_str() {
-            "settled" => {
-                let charged = answer.amount()?;
-                if !answer.is_empty() {
-                    metrics().unreserved_entries.inc();
-                    tracing::error!(reservation = %call.id, charged, "the ledger had lost this reservation: data was lost");
-                }
-                Settlement::Settled(charged)
-            }
-            "late" => Settlement::TooLate,
-            _ => return Err(nonsense("settlement")),
-        };
-        Ok(At { now: answer.now, reply })
+        let packed = Call::settle(call, self.rules());
+        let scripts = self.scripts();
+        let At { now, reply: (settlement, unreserved) } =
+            self.run_together(&self.settles, &scripts.settle, &base, packed, calls::settlements).await?;
+        if let (Settlement::Settled(charged), true) = (settlement, unreserved) {
+            metrics().unreserved_entries.inc();
+            tracing::error!(reservation = %call.id, charged, "the ledger had lost this reservation: data was lost");
+        }
+        Ok(At { now, reply: settlement })
     }
 
     async fn usage(&self, project: &ProjectId) -> Reply<Usage> {

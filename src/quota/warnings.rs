@@ -1,10 +1,11 @@
-//! The warning that a day's allowance goes to its end, in the log once a day and project.
+//! The warning that a day's allowance goes to its end, in the log and the metrics once a day and project.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::artifact::ProjectId;
 use crate::ledger::{Allowance, Day, WarnAt};
+use crate::telemetry::metrics;
 
 /// Watches what admissions and looks at the quota say of accounts anyway: it asks the ledger nothing.
 /// Each replica of the service watches, and so warns, for itself.
@@ -48,6 +49,7 @@ impl Warnings {
         }
         told.projects.insert(project.clone());
         let (percent, daily_bytes) = (self.at.percent(), allowance.bytes());
+        metrics().quota_warnings.inc();
         tracing::warn!(%project, %day, used_bytes = used, daily_bytes, percent, "a project's allowance goes to its end");
         true
     }

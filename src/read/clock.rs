@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::ledger::{Ledger, LedgerTime, Unavailable};
+use crate::ledger::LedgerTime;
 
 /// Milliseconds since boot on a clock that runs on while the machine sleeps (`CLOCK_BOOTTIME`): a
 /// lease ends whether or not this machine was awake.
@@ -28,7 +28,7 @@ impl Uptime {
     }
 }
 
-/// How old an estimate may grow before the ledger is asked again, ms.
+/// How old what the ledger said may grow before it is asked again, ms.
 const FRESH_MS: u64 = 60_000;
 
 /// The ledger's time as far as it is known here: what it said last, plus the uptime since. It lags
@@ -42,19 +42,10 @@ impl LedgerClock {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Uptime::now()));
     }
 
-    /// The present estimate; asks the ledger if there is none or it is too old.
-    pub(super) async fn estimate(&self, ledger: &dyn Ledger) -> Result<LedgerTime, Unavailable> {
-        if let Some(estimate) = self.fresh() {
-            return Ok(estimate);
-        }
-        let now = ledger.now().await?;
-        self.note(now);
-        Ok(now)
-    }
-
-    fn fresh(&self) -> Option<LedgerTime> {
+    /// The estimate for `now`, if what it is made from is not too old.
+    pub(super) fn estimate(&self, now: Uptime) -> Option<LedgerTime> {
         let (said, at) = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
-        let age = Uptime::now().since(at);
+        let age = now.since(at);
         (age < FRESH_MS).then(|| said.plus(age))
     }
 }

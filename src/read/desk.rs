@@ -1,10 +1,11 @@
 //! Talking to the ledger so that every answer is safe to act on: the same id in every retry, short
 //! bounded waits on the way in, patient repeats on the way out.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once, Weak};
 use std::time::Duration;
 
 use rand::RngExt as _;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -44,6 +45,7 @@ pub(super) struct Desk {
     pub(super) tracker: TaskTracker,
     pub(super) timing: Timing,
     pub(super) places: Arc<Places>,
+    pub(super) rounds: Once,
 }
 
 impl Desk {
@@ -77,18 +79,14 @@ impl Desk {
             return Err(Error::internal(format!("a store reports a size of {size} bytes")));
         }
         let place = self.places.take(project)?;
+        self.rounds.call_once(|| drop(tokio::spawn(go_round(Arc::downgrade(self)))));
         let until = Instant::now() + Duration::from_millis(self.timing.admission_ms);
+        let (id, not_after) = (ReservationId::new(), LedgerTime::default());
+        let mut call = Reserve { project: project.clone(), id, size, not_after, context };
         // A second id only if the first was judged by a wrong estimate of the ledger's time.
         for _ in 0..2 {
             let sent = Uptime::now();
-            let not_after = self.timely(until, self.clock.estimate(&*self.ledger)).await?;
-            let call = Reserve {
-                project: project.clone(),
-                id: ReservationId::new(),
-                size,
-                not_after: not_after.plus(self.ledger.rules().admission_ms),
-                context: context.clone(),
-            };
+            call.not_after = self.estimate(sent, until).await?.plus(self.ledger.rules().admission_ms);
             let asked = Asked { desk: self, call: Some(&call) };
             let At { now, reply } = self.reserve(&call, until).await?;
             match reply {
@@ -96,22 +94,25 @@ impl Desk {
                     asked.answered();
                     let hold = |lease| Hold {
                         desk: Arc::clone(self),
-                        project: call.project,
-                        id: call.id,
-                        size,
-                        context,
+                        call,
                         lease,
+                        begun: Instant::now(),
                         stir: Notify::new(),
+                        runtime: Handle::current(),
                         notes: Notes::current(),
+                        _unsettled: self.tracker.token(),
                     };
-                    let held = Reservation::keep(hold, self, place, lease, sent, lease.deadline.since(now));
+                    let held = Reservation::open(hold, self, place, lease, sent, lease.deadline.since(now));
                     return Ok((held, At { now, reply: standing }));
                 }
                 Admission::Refused(refusal) => {
                     asked.answered();
                     return Err(quota_exceeded(At { now, reply: refusal }));
                 }
-                Admission::Stale => asked.answered(),
+                Admission::Stale => {
+                    asked.answered();
+                    call.id = ReservationId::new();
+                }
                 Admission::LinkRevoked => {
                     asked.answered();
                     return Err(Error::new(Kind::LinkRevoked, "This link was revoked; ask for a new one."));
@@ -121,6 +122,16 @@ impl Desk {
             }
         }
         Err(quota_unavailable())
+    }
+
+    /// The ledger's time `now`; asks the ledger if what is known is too old.
+    async fn estimate(&self, now: Uptime, until: Instant) -> Result<LedgerTime> {
+        if let Some(estimate) = self.clock.estimate(now) {
+            return Ok(estimate);
+        }
+        let now = self.timely(until, self.ledger.now()).await?;
+        self.clock.note(now);
+        Ok(now)
     }
 
     /// Repeats one reserve, the same to the letter, until it is answered or the time is up.
@@ -160,7 +171,7 @@ impl Desk {
     /// Extends once. The answer comes with the time that the lease had left, ms.
     pub(super) async fn extend(&self, project: &ProjectId, id: ReservationId, grant: u64) -> Result<(Extension, u64)> {
         let until = Instant::now() + Duration::from_millis(self.timing.call_ms);
-        let asked = self.timely(until, self.clock.estimate(&*self.ledger)).await?;
+        let asked = self.estimate(Uptime::now(), until).await?;
         let At { now, reply } = self.timely(until, self.ledger.extend(Extend { project, id, grant, asked })).await?;
         self.clock.note(now);
         let left = match &reply {
@@ -211,6 +222,17 @@ impl Desk {
                 Err(_) => tokio::time::sleep(backoff.next()).await,
             }
         }
+    }
+}
+
+/// Begins the tasks of reads that are not over soon: long before a lease needs to be renewed, or a
+/// reader that stalls cut.
+async fn go_round(desk: Weak<Desk>) {
+    while let Some(desk) = desk.upgrade() {
+        desk.places.open().iter().for_each(Hold::keep);
+        let pause = (desk.renew_ms().min(desk.timing.stall_ms) / 2).max(1);
+        drop(desk);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
     }
 }
 

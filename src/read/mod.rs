@@ -19,7 +19,7 @@ mod reservation;
 mod stream;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
@@ -52,8 +52,8 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// Reads from `catalog`, charging `ledger`; reservations are kept and settled by tasks of
-    /// `tracker`, which whoever stops the service waits for.
+    /// Reads from `catalog`, charging `ledger`. Whoever stops the service waits for `tracker`: it counts
+    /// a read until it is settled.
     #[must_use]
     pub fn new(catalog: Arc<Catalog>, ledger: Arc<dyn Ledger>, tracker: TaskTracker, timing: Timing) -> Self {
         Self::with_caps(catalog, ledger, tracker, timing, Caps::default())
@@ -69,7 +69,8 @@ impl Reads {
         caps: Caps,
     ) -> Self {
         let places = Arc::new(places::Places::new(caps));
-        let desk = desk::Desk { ledger, clock: clock::LedgerClock::default(), tracker, timing, places };
+        let (clock, rounds) = (clock::LedgerClock::default(), Once::new());
+        let desk = desk::Desk { ledger, clock, tracker, timing, places, rounds };
         Self { catalog, desk: Arc::new(desk), warnings: Arc::default() }
     }
 

@@ -1,9 +1,12 @@
-//! How many reads may be open at once: of one project, so that it leaves room for others, and of
-//! all, so that the process stays within its memory.
+//! The reads that are open, and how many may be at once: of one project, so that it leaves room for
+//! others, and of all, so that the process stays within its memory.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use slab::Slab;
+
+use super::reservation::Hold;
 use crate::artifact::ProjectId;
 use crate::error::{Error, Kind, Result};
 
@@ -30,7 +33,8 @@ pub(super) struct Places {
 
 #[derive(Default)]
 struct Taken {
-    process: usize,
+    /// Nothing yet where the ledger is still being asked.
+    reads: Slab<Weak<Hold>>,
     /// Only projects that have any.
     projects: HashMap<ProjectId, usize>,
 }
@@ -39,6 +43,7 @@ struct Taken {
 pub(super) struct Place {
     places: Arc<Places>,
     project: ProjectId,
+    number: usize,
 }
 
 impl Places {
@@ -52,7 +57,7 @@ impl Places {
     /// `TOO_MANY_REQUESTS` for the project's cap, `OVERLOADED` for that of all.
     pub(super) fn take(self: &Arc<Self>, project: &ProjectId) -> Result<Place> {
         let mut taken = self.taken();
-        if taken.process >= self.caps.process {
+        if taken.reads.len() >= self.caps.process {
             let message = "The service has as many open reads as it can carry; try again shortly.";
             return Err(Error::new(Kind::Overloaded, message));
         }
@@ -61,10 +66,15 @@ impl Places {
             let message = "The project has as many open reads as it may; end some, or try again shortly.";
             return Err(Error::new(Kind::TooManyRequests, message));
         }
-        taken.process += 1;
+        let number = taken.reads.insert(Weak::new());
         taken.projects.insert(project.clone(), own + 1);
         drop(taken);
-        Ok(Place { places: Arc::clone(self), project: project.clone() })
+        Ok(Place { places: Arc::clone(self), project: project.clone(), number })
+    }
+
+    /// The reads that are open.
+    pub(super) fn open(&self) -> Vec<Arc<Hold>> {
+        self.taken().reads.iter().filter_map(|(_, read)| read.upgrade()).collect()
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -72,10 +82,17 @@ impl Places {
     }
 }
 
+impl Place {
+    /// Says which read has it.
+    pub(super) fn occupy(&self, read: &Arc<Hold>) {
+        self.places.taken().reads[self.number] = Arc::downgrade(read);
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
-        taken.process -= 1;
+        taken.reads.remove(self.number);
         if let Some(own) = taken.projects.get_mut(&self.project) {
             *own -= 1;
             if *own == 0 {
@@ -102,6 +119,6 @@ mod tests {
         let again = take("p").expect("given back");
         drop((first, third, again));
         let taken = places.taken();
-        assert_eq!((taken.process, taken.projects.len()), (0, 0));
+        assert_eq!((taken.reads.len(), taken.projects.len()), (0, 0));
     }
 }

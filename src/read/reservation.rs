@@ -1,24 +1,26 @@
 //! An admitted reservation while it is used: how much may be handed out now, and the task that
 //! keeps the lease alive and settles it.
 //!
-//! One tracked task goes with each reservation. It asks for credit ahead of need, renews the lease
-//! while the reader is slow, cuts a reader that makes no progress, and settles at the end, however
-//! that comes: completed, failed, or the guard dropped at any await.
+//! One task goes with each reservation. It asks for credit ahead of need, renews the lease while the
+//! reader is slow, cuts a reader that makes no progress, and settles at the end, however that comes:
+//! completed, failed, or the guard dropped at any await. It begins when there is something to do: a
+//! short read is over before its lease needs any care, so all that its task does is settle.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker, ready};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::clock::Uptime;
 use super::desk::Desk;
 use super::places::Place;
-use crate::artifact::ProjectId;
 use crate::error::{Error, Kind, Result};
-use crate::ledger::{Context, Day, Extension, Lease, LedgerTime, Outcome, ReservationId, Settle};
+use crate::ledger::{Day, Extension, Lease, LedgerTime, Outcome, Reserve, Settle};
 use crate::telemetry::metrics::{OutcomeLabels, metrics};
 use crate::telemetry::request::Notes;
 
@@ -34,14 +36,17 @@ pub struct Reservation {
 /// What the guard and its task share.
 pub(super) struct Hold {
     pub(super) desk: Arc<Desk>,
-    pub(super) project: ProjectId,
-    pub(super) id: ReservationId,
-    pub(super) size: u64,
-    pub(super) context: Context,
+    /// What was asked for.
+    pub(super) call: Reserve,
     pub(super) lease: Mutex<Held>,
+    pub(super) begun: Instant,
     pub(super) stir: Notify,
+    /// Where the task runs, wherever the guard is dropped.
+    pub(super) runtime: Handle,
     /// Of the request that reads.
     pub(super) notes: Option<Arc<Notes>>,
+    /// Whoever stops the service waits for it: until the guard is gone, and the task has settled.
+    pub(super) _unsettled: TaskTrackerToken,
 }
 
 pub(super) struct Held {
@@ -57,6 +62,8 @@ pub(super) struct Held {
     /// Not before then is a failed extend repeated.
     retry_at: Uptime,
     progress_at: Uptime,
+    /// The task has begun.
+    kept: bool,
     /// The task knows that credit runs low.
     stirred: bool,
     ended: Option<Outcome>,
@@ -72,7 +79,7 @@ enum Step {
 impl Reservation {
     /// Takes an admitted lease into use. `sent` is when the call that won it was first sent, `left`
     /// the lease's time left, ms, as its answer said.
-    pub(super) fn keep(
+    pub(super) fn open(
         hold: impl FnOnce(Mutex<Held>) -> Hold,
         desk: &Arc<Desk>,
         place: Place,
@@ -89,20 +96,21 @@ impl Reservation {
             renew_at: sent.plus(desk.renew_ms()),
             retry_at: sent,
             progress_at: Uptime::now(),
+            kept: false,
             stirred: false,
             ended: None,
             waiting: None,
         };
         metrics().reads.inc();
         let hold = Arc::new(hold(Mutex::new(held)));
-        desk.tracker.spawn(Arc::clone(&hold).run());
+        place.occupy(&hold);
         Self { hold, _place: place }
     }
 
     /// The bytes reserved.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.hold.size
+        self.hold.call.size
     }
 
     /// Waits until at least one byte may be handed out, and counts up to `want` (not 0) as handed
@@ -111,10 +119,11 @@ impl Reservation {
     /// # Errors
     /// `QUOTA_UNAVAILABLE` if the lease ended: nothing more may be handed out.
     pub(super) fn poll_take(&self, cx: &mut TaskContext<'_>, want: u64) -> Poll<Result<u64>> {
+        let now = Uptime::now();
         let mut held = self.hold.held();
-        if held.ended.is_none() && Uptime::now() >= held.fence {
+        if held.ended.is_none() && now >= held.fence {
             held.end(Outcome::Failed);
-            self.hold.stir.notify_one();
+            self.hold.stir(&mut held);
         }
         if held.ended.is_some() {
             return Poll::Ready(Err(lease_lost()));
@@ -123,13 +132,13 @@ impl Reservation {
         held.handed += taken;
         if !held.stirred && self.hold.wants_credit(&held) {
             held.stirred = true;
-            self.hold.stir.notify_one();
+            self.hold.stir(&mut held);
         }
         if taken == 0 {
             held.waiting = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        held.progress_at = Uptime::now();
+        held.progress_at = now;
         Poll::Ready(Ok(taken))
     }
 
@@ -146,8 +155,9 @@ impl Reservation {
 
     /// Ends the reservation: what was handed out so far is settled, nothing more can be.
     pub(super) fn end(&self, outcome: Outcome) {
-        self.hold.held().end(outcome);
-        self.hold.stir.notify_one();
+        let mut held = self.hold.held();
+        held.end(outcome);
+        self.hold.stir(&mut held);
     }
 }
 
@@ -176,13 +186,29 @@ impl Hold {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Begins the task of a read that was not over soon.
+    pub(super) fn keep(self: &Arc<Self>) {
+        let mut held = self.held();
+        if !held.kept {
+            self.stir(&mut held);
+        }
+    }
+
+    /// Lets the task look what there is to do.
+    fn stir(self: &Arc<Self>, held: &mut Held) {
+        if std::mem::replace(&mut held.kept, true) {
+            self.stir.notify_one();
+        } else {
+            self.runtime.spawn(Arc::clone(self).run());
+        }
+    }
+
     /// Half a step ahead, so that a stream does not wait for the answer.
     fn wants_credit(&self, held: &Held) -> bool {
-        held.grant < self.size && held.handed.saturating_add(self.desk.credit() / 2) >= held.grant
+        held.grant < self.call.size && held.handed.saturating_add(self.desk.credit() / 2) >= held.grant
     }
 
     async fn run(self: Arc<Self>) {
-        let begun = Instant::now();
         let outcome = loop {
             match self.next_step() {
                 Step::Settle(outcome) => break outcome,
@@ -196,20 +222,20 @@ impl Hold {
             }
         };
         let labels = OutcomeLabels { outcome: outcome.as_str() };
-        metrics().reservation_seconds.get_or_create(&labels).observe(begun.elapsed().as_secs_f64());
+        metrics().reservation_seconds.get_or_create(&labels).observe(self.begun.elapsed().as_secs_f64());
         let (actual, day, deadline) = {
             let held = self.held();
             (held.handed, held.day, held.deadline)
         };
         let call = Settle {
-            project: self.project.clone(),
-            id: self.id,
+            project: self.call.project.clone(),
+            id: self.call.id,
             actual,
-            size: self.size,
+            size: self.call.size,
             day: Some(day),
             deadline,
             outcome,
-            context: self.context.clone(),
+            context: self.call.context.clone(),
         };
         self.desk.settle(&call).await;
     }
@@ -218,11 +244,11 @@ impl Hold {
         let mut held = self.held();
         let now = Uptime::now();
         if held.ended.is_none() && now >= held.fence {
-            tracing::warn!(reservation = %self.id, "the lease could not be renewed in time: the read is cut");
+            tracing::warn!(reservation = %self.call.id, "the lease could not be renewed in time: the read is cut");
             held.end(Outcome::Failed);
         }
         if held.ended.is_none() && now.since(held.progress_at) >= self.desk.timing.stall_ms {
-            tracing::info!(reservation = %self.id, "the read makes no progress: it is cut");
+            tracing::info!(reservation = %self.call.id, "the read makes no progress: it is cut");
             held.end(Outcome::Aborted);
         }
         if let Some(outcome) = held.ended {
@@ -230,7 +256,7 @@ impl Hold {
         }
         let may_ask = now >= held.retry_at;
         if may_ask && self.wants_credit(&held) {
-            return Step::Extend(self.size.min(held.grant.saturating_add(self.desk.credit())));
+            return Step::Extend(self.call.size.min(held.grant.saturating_add(self.desk.credit())));
         }
         if may_ask && now >= held.renew_at {
             return Step::Extend(held.grant);
@@ -242,12 +268,12 @@ impl Hold {
 
     async fn extend(&self, grant: u64) {
         let sent = Uptime::now();
-        let answer = self.desk.extend(&self.project, self.id, grant).await;
+        let answer = self.desk.extend(&self.call.project, self.call.id, grant).await;
         let mut held = self.held();
         held.stirred = false;
         match answer {
             Ok((Extension::Reserved(lease), left)) => {
-                held.grant = held.grant.max(lease.grant.min(self.size));
+                held.grant = held.grant.max(lease.grant.min(self.call.size));
                 held.deadline = held.deadline.max(lease.deadline);
                 held.fence = held.fence.max(self.desk.fence(sent, left));
                 held.renew_at = sent.plus(self.desk.renew_ms());
@@ -257,11 +283,11 @@ impl Hold {
             }
             Ok((Extension::Ended, _)) => {
                 metrics().lost_leases.inc();
-                tracing::warn!(reservation = %self.id, "the ledger ended the lease: the read is cut");
+                tracing::warn!(reservation = %self.call.id, "the ledger ended the lease: the read is cut");
                 held.end(Outcome::Failed);
             }
             Err(error) => {
-                tracing::warn!(reservation = %self.id, %error, "the lease is not extended yet");
+                tracing::warn!(reservation = %self.call.id, %error, "the lease is not extended yet");
                 held.retry_at = Uptime::now().plus(RETRY_MS);
             }
         }

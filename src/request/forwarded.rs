@@ -14,10 +14,6 @@ use http::header::FORWARDED;
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The other end of the connection that a request came by; among the request's extensions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer(pub IpAddr);
-
 /// A network: an address and how many of its leading bits count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {

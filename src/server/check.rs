@@ -185,10 +185,6 @@ async fn embedded(config: &Config, found: &mut Findings) {
         Err(error) if error.is_ledger_in_use() => {
             found.add(Level::Ok, "ledger", format!("{error}: fine if that is the service which is running"));
         }
-        Err(error @ ConnectError::Ledger { .. }) => {
-            let advice = "its directory must be there, on a local disk, and be writable for this user";
-            found.add(Level::Fault, "ledger", format!("{error}; {advice}"));
-        }
         Err(error) => found.add(Level::Fault, "ledger", error.to_string()),
     }
 }

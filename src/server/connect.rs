@@ -31,7 +31,7 @@ pub enum ConnectError {
     #[error("store.url: {0}")]
     Store(#[from] StoreError),
     /// The ledger cannot be used.
-    #[error("ledger.url {path}: {source}", path = .path.display())]
+    #[error("ledger.url {path}: {source}{remedy}", path = .path.display(), remedy = ledger_remedy(.source))]
     Ledger {
         /// The ledger's file.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum ConnectError {
     #[error("ledger.url: {0}")]
     Redis(#[from] RedisError),
     /// The certificates for Redis cannot be read.
-    #[error("ledger.ca_file {path}: {source}", path = .path.display())]
+    #[error("ledger.ca_file {path}: {source}; it holds certificates as PEM, and this user may read it", path = .path.display())]
     Certificates {
         /// The file.
         path: PathBuf,
@@ -50,13 +50,13 @@ pub enum ConnectError {
         source: std::io::Error,
     },
     /// The keys cannot be used.
-    #[error("access.keys_file: {0}")]
+    #[error("access.keys_file: {0}{remedy}", remedy = keys_remedy(.0))]
     Keys(#[from] KeyFileError),
     /// The platform cannot be asked from this machine.
     #[error("access.upstream: {0}")]
     Upstream(#[from] reqwest::Error),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}; set listen or http.metrics_listen to another, or stop who has it")]
     Listen {
         /// The address.
         address: Address,
@@ -84,6 +84,24 @@ pub async fn connect(config: &Config) -> Result<(Adapters, Option<Arc<WatchedKey
     // Last: all else is sound if it is the ledger that is in use.
     let ledger = ledger(config).await?;
     Ok((Adapters { store: located.store, layout, ledger, access, signing }, keys))
+}
+
+const fn ledger_remedy(error: &LedgerError) -> &'static str {
+    match error {
+        LedgerError::Lock(_) | LedgerError::ReadOnly | LedgerError::Storage(_) => {
+            "; its directory must be there, on a local disk, and be writable for this user"
+        }
+        LedgerError::Foreign => "; name a file of its own",
+        // The others say it themselves, or are no matter of settings.
+        _ => "",
+    }
+}
+
+const fn keys_remedy(error: &KeyFileError) -> &'static str {
+    match error {
+        KeyFileError::Io { .. } => "; `artifactd keys create --keys-file` makes one, and this user may read it",
+        _ => "",
+    }
 }
 
 impl ConnectError {

@@ -8,23 +8,23 @@ mod io;
 mod reload;
 mod stop;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt as _;
 
 use self::door::{Door, Entry};
 use self::reload::{Followed, Follower};
@@ -33,7 +33,7 @@ use crate::archive::Archives;
 use crate::artifact::key::Layout;
 use crate::catalog::Catalog;
 use crate::config::{Address, Config, Limits, Settings, Sources};
-use crate::http::{self, Front, Observers, Room};
+use crate::http::{self, Around, Front, Observers, Room};
 use crate::ledger::{Ledger, SystemClock};
 use crate::link::SigningKeys;
 use crate::links::Links;
@@ -41,7 +41,6 @@ use crate::listing::Listing;
 use crate::mcp;
 use crate::quota::{Quota, Warnings};
 use crate::read::Reads;
-use crate::request::forwarded::Peer;
 use crate::store::Store;
 use crate::telemetry::health::Health;
 use crate::telemetry::observed::{ObservedAccess, ObservedLedger, ObservedStore};
@@ -71,9 +70,9 @@ pub struct Adapters {
 
 /// The service, ready to take connections.
 pub struct Server {
-    routes: Router,
+    routes: Arc<Around>,
     /// What connections beyond the cap get.
-    turning_away: Router,
+    turning_away: Arc<Around>,
     ledger: Arc<dyn Ledger>,
     links: Arc<Links>,
     health: Health,
@@ -131,9 +130,10 @@ impl Server {
             spans,
             sample_percent: config.traces.sample_percent,
             trusted_proxies: config.http.networks(),
+            warn_at: config.warn_at(),
         });
-        let turning_away = http::around(fronts.clone(), Room::None, &observers);
-        let routes = http::around(fronts, Room::UntilDraining(draining.clone()), &observers);
+        let turning_away = Arc::new(Around::new(fronts.clone(), Room::None, Arc::clone(&observers)));
+        let routes = Arc::new(Around::new(fronts, Room::UntilDraining(draining.clone()), observers));
         let sending = sending.map(FutureExt::boxed);
         let limits = config.limits.clone();
         Self { routes, turning_away, ledger, links, health, sending, tracker, draining, limits }
@@ -218,14 +218,12 @@ impl Server {
             .header_read_timeout(head)
             .keep_alive(entry.served)
             .max_buf_size(usize::try_from(self.limits.head_bytes.bytes()).unwrap_or(usize::MAX));
-        let peer = stream.peer_addr().ok().map(|address| Peer(address.ip()));
-        let service = routes.clone().map_request(move |mut request: hyper::Request<Incoming>| {
-            if let Some(peer) = peer {
-                request.extensions_mut().insert(peer);
-            }
-            request
+        let peer = stream.peer_addr().ok().map(|address| address.ip());
+        let routes = Arc::clone(routes);
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            let routes = Arc::clone(&routes);
+            async move { Ok::<_, Infallible>(routes.answer(request.map(Body::new), peer).await) }
         });
-        let service = TowerToHyperService::new(service);
         let pace = io::Pace {
             patience: Duration::from_secs(self.limits.stall_seconds),
             quota: self.limits.least_rate.bytes().saturating_mul(self.limits.stall_seconds).max(1),

@@ -58,7 +58,7 @@ pub enum OpenError {
     #[error("the store URL {0}")]
     Url(&'static str),
     /// The directory cannot be opened.
-    #[error("the store's directory {path}: {source}", path = .path.display())]
+    #[error("the store's directory {path}: {source}; make it and let this user read it, or name another", path = .path.display())]
     Directory {
         /// The directory.
         path: PathBuf,

@@ -40,11 +40,11 @@ impl Health {
         }
     }
 
-    /// Notes whether a call was answered.
-    pub fn note(&self, of: Of, answered: bool) {
+    /// Notes whether a call was answered, `at` which time.
+    pub fn note(&self, of: Of, answered: bool, at: Instant) {
         let mut part = self.part(of).lock().unwrap_or_else(PoisonError::into_inner);
         let when = if answered { &mut part.answered } else { &mut part.failed };
-        *when = Some(Instant::now());
+        *when = Some(at);
     }
 
     /// Notes that the ledger was found to have lost what it held.
@@ -93,7 +93,7 @@ mod tests {
         let health = Health::default();
         assert_eq!(health.report()["ledger"]["status"], "unknown");
         for (answered, status) in [(true, "ok"), (false, "failing"), (true, "ok")] {
-            health.note(Of::Ledger, answered);
+            health.note(Of::Ledger, answered, Instant::now());
             assert_eq!(health.report()["ledger"]["status"], status);
         }
         assert_eq!(health.report()["store"]["status"], "unknown");

@@ -1,7 +1,7 @@
 //! Log lines: which, and how they look.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -9,7 +9,10 @@ use tracing_subscriber::fmt;
 
 use crate::config::{ConfigError, LogConfig, LogFormat};
 
-/// The filter that the settings ask for.
+/// The target of the lines that tell what was changed in the account books.
+pub const CHANGES: &str = "artifactd::changes";
+
+/// The filter that the settings ask for; lines of [`CHANGES`] pass in any case.
 ///
 /// # Errors
 /// [`ConfigError`] if it is not one, or names something without a level: `inof` would silence all
@@ -21,7 +24,9 @@ pub(crate) fn filter(config: &LogConfig) -> Result<EnvFilter, ConfigError> {
             return Err(invalid(format!("{part:?} is no level; one for a target is written TARGET=LEVEL")));
         }
     }
-    EnvFilter::try_new(&config.filter).map_err(|error| invalid(error.to_string()))
+    let filter = EnvFilter::try_new(&config.filter).map_err(|error| invalid(error.to_string()))?;
+    let changes = format!("{CHANGES}=info").parse().expect("a directive");
+    Ok(filter.add_directive(changes))
 }
 
 /// Sends log lines to standard error, from now on and for the whole process.
@@ -32,7 +37,11 @@ pub fn start(config: &LogConfig) -> Result<(), ConfigError> {
     let filter = filter(config)?;
     // A line that cannot be written (the disk is full, the reader of a pipe has gone) is lost. To
     // report that on standard error, as is the default, would panic in whatever was being logged.
-    let lines = fmt().with_env_filter(filter).with_writer(|| Masked).log_internal_errors(false);
+    let mut lines = fmt().with_env_filter(filter).with_writer(|| Masked).log_internal_errors(false);
+    if !io::stderr().is_terminal() {
+        // Colours are for eyes.
+        lines = lines.with_ansi(false);
+    }
     // A second call in one process keeps the first subscriber.
     let _ = match config.format {
         LogFormat::Text => lines.try_init(),
@@ -58,12 +67,17 @@ impl Write for Masked {
 /// A line with the digits of keys taken out: of everything that begins like one and goes on for a
 /// while.
 fn masked(line: &[u8]) -> Cow<'_, [u8]> {
-    const PREFIX: &[u8] = b"epk_";
+    const NAME: &[u8] = b"epk";
     const FEW: usize = 12;
+    // Every line is looked through: by what is rare in it.
+    let begins = |text: &[u8]| {
+        let named = |at: &usize| text[at - NAME.len()..*at].eq_ignore_ascii_case(NAME);
+        (NAME.len()..text.len()).find(|at| text[*at] == b'_' && named(at))
+    };
     let mut shown = Vec::new();
     let mut rest = line;
-    while let Some(at) = rest.windows(PREFIX.len()).position(|window| window.eq_ignore_ascii_case(PREFIX)) {
-        let (before, key) = rest.split_at(at + PREFIX.len());
+    while let Some(at) = begins(rest) {
+        let (before, key) = rest.split_at(at + 1);
         let digits = key.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         shown.extend_from_slice(before);
         if digits > FEW {
@@ -93,6 +107,7 @@ mod tests {
             (format!("a {key} b \"{}x\" c {key}", key.to_uppercase()), "a epk_… b \"EPK_…x\" c epk_…"),
             (key[..30].to_owned(), "epk_…"),
             ("epk_ and epk_12 are none".to_owned(), "epk_ and epk_12 are none"),
+            (format!("_ epk epk_{key} pk_"), "_ epk epk_epk_… pk_"),
             (format!("é{key}é"), "éepk_…é"),
         ] {
             assert_eq!(String::from_utf8_lossy(&masked(line.as_bytes())), shown, "{line}");

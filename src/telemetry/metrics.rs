@@ -4,8 +4,9 @@
 //! become one, so the number of time series is bounded by the program. What is counted here costs a
 //! lookup in a small table and an atomic addition.
 
-use std::collections::HashSet;
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, prometheus_text};
 use prometheus_client::metrics::counter::Counter;
@@ -51,6 +52,30 @@ pub struct CallLabels {
     pub result: &'static str,
 }
 
+/// A call to the store or the ledger, whose good answers are counted without a lookup once there was one.
+pub struct Call {
+    name: &'static str,
+    ok: OnceLock<Histogram>,
+}
+
+impl Call {
+    /// The call of this name.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, ok: OnceLock::new() }
+    }
+
+    /// Counts in `family` an answer that took so long: `ok`, or the kind of error.
+    pub fn took(&self, family: &Seconds<CallLabels>, result: &'static str, time: Duration) {
+        let labels = CallLabels { call: self.name, result };
+        if result == "ok" {
+            self.ok.get_or_init(|| family.get_or_create_owned(&labels)).observe(time.as_secs_f64());
+        } else {
+            family.get_or_create(&labels).observe(time.as_secs_f64());
+        }
+    }
+}
+
 macro_rules! one_label {
     ($($(#[doc = $doc:literal])+ $name:ident($label:ident);)+) => {$(
         $(#[doc = $doc])+
@@ -79,7 +104,8 @@ one_label! {
     VersionLabels(version);
 }
 
-type Seconds<L> = Family<L, Histogram, fn() -> Histogram>;
+/// A histogram of seconds for each of several labels.
+pub type Seconds<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// Makes [`Metrics`] of the list: field, type, name without its prefix and unit, meaning, and how it is
 /// made where its default does not do.
@@ -143,6 +169,8 @@ metrics! {
         "unreserved_entries", "Reads charged without a reservation, since the ledger had lost it";
     late_settles: Counter = "late_settles", "Settles that the ledger did not believe any more";
     abandoned_settles: Counter = "abandoned_settles", "Settles that the ledger did not take in all the time they have";
+    quota_warnings: Counter =
+        "quota_warnings", "Projects that were found to be near the end of their allowance, once a day each";
     ledger_losses: Counter = "ledger_losses", "Times that the ledger was found to have lost what it held";
     key_file_unusable: Gauge = "key_file_unusable", "1 while the key file cannot be used";
     settings_reads: Family<ResultLabels, Counter> = "settings_reads", "Changed settings that were read while running";
@@ -187,24 +215,53 @@ impl Metrics {
     }
 }
 
-/// The route of a pattern that the router matched, as a label. Patterns are written in the program; a
-/// path that matches none has no pattern, and is `-`.
-#[must_use]
-pub fn route(pattern: Option<&str>) -> &'static str {
-    static KNOWN: LazyLock<RwLock<HashSet<&'static str>>> = LazyLock::new(RwLock::default);
-    let Some(pattern) = pattern else { return "-" };
-    if let Some(route) = KNOWN.read().unwrap_or_else(PoisonError::into_inner).get(pattern) {
-        return route;
+/// A route of the service, and what is measured of it.
+#[derive(Debug)]
+pub struct Route {
+    pattern: &'static str,
+    seconds: OnceLock<Histogram>,
+    bytes: OnceLock<Counter>,
+}
+
+/// Where requests lead that match no route, or that there is no room for.
+pub static NOWHERE: Route = Route::new("-");
+
+impl Route {
+    const fn new(pattern: &'static str) -> Self {
+        Self { pattern, seconds: OnceLock::new(), bytes: OnceLock::new() }
     }
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
-    match known.get(pattern) {
-        Some(route) => route,
-        None if known.len() >= ROUTES => "other",
-        None => {
-            let route: &'static str = String::from(pattern).leak();
-            known.insert(route);
-            route
+
+    /// The route of a pattern. Patterns are written in the program.
+    #[must_use]
+    pub fn of(pattern: &str) -> &'static Self {
+        static KNOWN: LazyLock<RwLock<HashMap<&'static str, &'static Route>>> = LazyLock::new(RwLock::default);
+        if let Some(route) = KNOWN.read().unwrap_or_else(PoisonError::into_inner).get(pattern) {
+            return route;
         }
+        let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+        match known.get(pattern) {
+            Some(route) => route,
+            None => {
+                let pattern = if known.len() < ROUTES { String::from(pattern).leak() } else { "other" };
+                known.entry(pattern).or_insert_with(|| Box::leak(Box::new(Self::new(pattern))))
+            }
+        }
+    }
+
+    /// The pattern, as a label.
+    #[must_use]
+    pub const fn pattern(&self) -> &'static str {
+        self.pattern
+    }
+
+    /// Counts an answer.
+    pub fn answered(&self, method: &'static str, status: u16, bytes: u64, took: Duration) {
+        let (metrics, route) = (metrics(), self.pattern);
+        metrics.requests.get_or_create(&RequestLabels { route, method, status: status.into() }).inc();
+        let labels = RouteLabels { route };
+        self.bytes.get_or_init(|| metrics.answer_bytes.get_or_create_owned(&labels)).inc_by(bytes);
+        let seconds = self.seconds.get_or_init(|| metrics.request_seconds.get_or_create_owned(&labels));
+        seconds.observe(took.as_secs_f64());
     }
 }
 
@@ -230,8 +287,7 @@ mod tests {
 
     #[test]
     fn labels_are_the_services_own() {
-        assert_eq!(route(None), "-");
-        assert_eq!(route(Some("/v1/trials")), "/v1/trials");
+        assert_eq!(Route::of("/v1/trials").pattern(), "/v1/trials");
         assert_eq!(method(&http::Method::GET), "GET");
         assert_eq!(method(&http::Method::from_bytes(b"EVIL").expect("a method")), "other");
     }

@@ -18,5 +18,5 @@ pub mod request;
 pub mod trace;
 
 pub(crate) use logs::filter;
-pub use logs::start;
+pub use logs::{CHANGES, start};
 pub use metrics::metrics;

@@ -1,4 +1,5 @@
-//! What the operating system says of the process, by the names that Prometheus' own libraries use.
+//! What the operating system says of the process, by the names that Prometheus' own libraries use, and
+//! what the runtime says.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -20,7 +21,8 @@ impl Collector for Process {
         let bytes = Some(&Unit::Bytes);
         gauge("process_resident_memory", "Memory that the process holds", bytes, resident_bytes())?;
         gauge("process_open_fds", "Files and sockets that the process has open", None, open_files())?;
-        gauge("process_max_fds", "Files and sockets that the process may have open", None, most_files())
+        gauge("process_max_fds", "Files and sockets that the process may have open", None, most_files())?;
+        gauge("artifactd_tasks_alive", "Tasks of the runtime that have not ended", None, tasks())
     }
 }
 
@@ -32,6 +34,11 @@ fn resident_bytes() -> Option<i64> {
 
 fn open_files() -> Option<i64> {
     i64::try_from(std::fs::read_dir("/proc/self/fd").ok()?.count()).ok()
+}
+
+fn tasks() -> Option<i64> {
+    let runtime = tokio::runtime::Handle::try_current().ok()?;
+    i64::try_from(runtime.metrics().num_alive_tasks()).ok()
 }
 
 fn most_files() -> Option<i64> {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::metrics::{NOWHERE, Route};
 use super::trace::TraceContext;
 
 /// What a request spends its time on, until its answer begins.
@@ -50,6 +51,7 @@ pub struct Notes {
     /// The trace that the request belongs to; `None` where nothing is traced.
     pub trace: Option<TraceContext>,
     begun: Instant,
+    route: OnceLock<&'static Route>,
     key_id: OnceLock<String>,
     charged: AtomicU64,
     micros: [AtomicU64; Phase::ALL.len()],
@@ -67,6 +69,7 @@ impl Notes {
         Arc::new(Self {
             trace,
             begun: Instant::now(),
+            route: OnceLock::new(),
             key_id: OnceLock::new(),
             charged: AtomicU64::new(0),
             micros: [const { AtomicU64::new(0) }; Phase::ALL.len()],
@@ -85,14 +88,15 @@ impl Notes {
         NOTES.scope(Arc::clone(self), serve).await
     }
 
-    /// Notes who asks.
-    pub fn asks(&self, key_id: &str) {
-        let _ = self.key_id.set(key_id.to_owned());
-    }
-
     /// Notes a charge, bytes.
     pub fn charge(&self, bytes: u64) {
         self.charged.fetch_add(bytes, Relaxed);
+    }
+
+    /// The route that the request leads to.
+    #[must_use]
+    pub fn route(&self) -> &'static Route {
+        self.route.get().copied().unwrap_or(&NOWHERE)
     }
 
     /// Who asks; empty if that was not found out.
@@ -136,17 +140,25 @@ impl Notes {
     }
 }
 
+/// Notes where the present request leads.
+pub fn leads_to(route: &'static Route) {
+    let _ = NOTES.try_with(|notes| notes.route.set(route));
+}
+
+/// Notes who asks.
+pub fn asks(key_id: &str) {
+    let _ = NOTES.try_with(|notes| notes.key_id.set(key_id.to_owned()));
+}
+
 /// Notes how long `work` takes, also when it is given up.
 pub async fn timed<T>(phase: Phase, work: impl Future<Output = T>) -> T {
-    struct Timer(Option<Arc<Notes>>, Phase, Instant);
+    struct Timer(Phase, Instant);
     impl Drop for Timer {
         fn drop(&mut self) {
-            if let Some(notes) = &self.0 {
-                notes.took(self.1, self.2);
-            }
+            let _ = NOTES.try_with(|notes| notes.took(self.0, self.1));
         }
     }
-    let _timer = Timer(Notes::current(), phase, Instant::now());
+    let _timer = Timer(phase, Instant::now());
     work.await
 }
 
@@ -166,13 +178,15 @@ mod tests {
                 timed(Phase::Stat, pause()).await;
                 let given_up = timed(Phase::Reserve, std::future::pending::<()>());
                 assert!(tokio::time::timeout(Duration::from_millis(2), given_up).await.is_err());
-                Notes::current().expect("in scope").asks("k");
+                asks("k");
+                leads_to(Route::of("/v1/trials"));
             })
             .await;
         notes.charge(3);
         notes.charge(4);
         assert!(Notes::current().is_none());
-        assert_eq!((notes.key_id(), notes.charged(), notes.ms(Phase::Auth)), ("k", 7, 0.0));
+        assert_eq!((notes.key_id(), notes.route().pattern()), ("k", "/v1/trials"));
+        assert_eq!((notes.charged(), notes.ms(Phase::Auth)), (7, 0.0));
         assert!(notes.ms(Phase::Stat) >= 4.0 && notes.ms(Phase::Reserve) >= 2.0);
         let spans: Vec<_> = notes.spans().into_iter().map(|(phase, ..)| phase).collect();
         assert_eq!(spans, [Phase::Stat, Phase::Stat, Phase::Reserve]);

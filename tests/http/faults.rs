@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use artifactd::ledger::Allowance;
+use reqwest::Method;
+use reqwest::header::HeaderValue;
 use serde_json::{Value, json};
 
 use super::probe::Fault;
@@ -50,6 +52,40 @@ async fn a_file_that_keeps_changing_is_409_and_costs_nothing() {
     assert_eq!(service.settled().await, 0);
     let audit = service.json("/v1/quota/audit?outcome=released").await;
     assert_eq!(audit["totals"], json!({"count": 3, "charged_bytes": 0}));
+}
+
+/// Nothing was answered yet, so it is judged anew, ranges and conditions with it.
+#[tokio::test]
+async fn a_file_replaced_between_the_look_and_the_first_byte_is_answered_as_it_then_is() {
+    for (new, range, status, part) in [
+        (&b"another"[..], None, 200, None),
+        (b"another", Some("bytes=2-"), 206, Some("bytes 2-6/7")),
+        (b"", Some("bytes=2-"), 416, Some("bytes */0")),
+    ] {
+        let service = Service::start(&[("t1", "a", b"the first of both versions")]).await;
+        service.put_before_open("t1", "a", new.to_vec());
+        let mut asked = service.request(Method::GET, PATH, &service.keys.read_only);
+        if let Some(range) = range {
+            asked = asked.header("range", range);
+        }
+        let answer = asked.send().await.expect("an answer");
+        assert_eq!(answer.status(), status, "{range:?}");
+        let headers = answer.headers().clone();
+        assert_eq!(headers.get("content-range").map(|value| value.to_str().expect("text")), part);
+        let mut charged = 0;
+        if status != 416 {
+            let body = answer.bytes().await.expect("all of it");
+            assert_eq!(body, new[if range.is_some() { 2 } else { 0 }..]);
+            assert_eq!(headers["content-length"], body.len().to_string());
+            let now = service.request(Method::HEAD, PATH, &service.keys.read_only).send().await.expect("an answer");
+            let opaque = |value: &HeaderValue| value.to_str().expect("text").trim_start_matches("W/").to_owned();
+            assert_eq!(opaque(&headers["etag"]), opaque(&now.headers()["etag"]));
+            charged = body.len() as u64;
+        }
+        assert_eq!(service.settled().await, charged);
+        let audit = service.json("/v1/quota/audit?outcome=released").await;
+        assert_eq!(audit["totals"], json!({"count": 1, "charged_bytes": 0}), "the first attempt");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::raw;
 use super::service::Service;
 
 const TRIAL: &[(&str, &str, &[u8])] = &[("t1", "a.txt", b"hello")];
@@ -54,7 +55,7 @@ async fn every_refusal_names_what_is_missing() {
         let answer = request.send().await.expect("an answer");
         assert_eq!(answer.status(), status, "{path}");
         assert_eq!(answer.headers()["content-type"], "application/problem+json");
-        assert_eq!(answer.headers().contains_key("www-authenticate"), status == 401);
+        assert_eq!(answer.headers().contains_key("www-authenticate"), status == 401, "{path}");
         let id = answer.headers()["x-request-id"].to_str().expect("text").to_owned();
         let problem: Value = answer.json().await.expect("JSON");
         assert_eq!((&problem["code"], &problem["status"]), (&json!(code), &json!(status)), "{problem}");
@@ -63,6 +64,21 @@ async fn every_refusal_names_what_is_missing() {
         assert_eq!(problem.get("missing_capability").is_some(), code == "ACCESS_DENIED", "{problem}");
     }
     assert_eq!(service.store.opens(), 0);
+}
+
+/// RFC 6750 §3.1: no error code for a request that brought no key.
+#[tokio::test]
+async fn a_challenge_says_whether_a_key_was_seen() {
+    let service = Service::start(TRIAL).await;
+    for (sent, challenge) in [
+        ("", "Bearer realm=\"artifactd\""),
+        ("Authorization: Basic abc\r\n", "Bearer realm=\"artifactd\""),
+        ("Authorization: Bearer epk_none\r\n", "Bearer realm=\"artifactd\", error=\"invalid_token\""),
+    ] {
+        let request = format!("GET /v1/trials HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{sent}\r\n");
+        let answer = raw::send(service.address, request.as_bytes()).await;
+        assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some(challenge)), "{sent}");
+    }
 }
 
 #[tokio::test]

@@ -121,6 +121,22 @@ async fn a_client_that_leaves_is_charged_what_went_out() {
     assert_eq!((&entry["outcome"], entry["charged_bytes"].as_u64()), (&json!("aborted"), Some(charged)));
 }
 
+/// Also when it is so small that nothing else would have been done for its reservation.
+#[tokio::test]
+async fn a_client_that_leaves_before_the_first_byte_is_charged_nothing() {
+    let service = Service::start(&[("t1", "a", &[7; 1000])]).await;
+    service.store.set(Fault::StallAfter(0));
+    let request = raw::request("GET", "/v1/trials/t1/artifacts/a/content", &service.keys.read_only, "");
+    let mut client = TcpStream::connect(service.address).await.expect("it listens");
+    client.write_all(&request).await.expect("sent");
+    service.quota_until(|quota| quota["open_reservations"] == 1).await;
+    drop(client);
+    assert_eq!(service.settled().await, 0);
+    let audit = service.json("/v1/quota/audit").await;
+    assert_eq!(audit["totals"], json!({"count": 1, "charged_bytes": 0}));
+    assert_eq!(audit["items"][0]["outcome"], "released");
+}
+
 #[tokio::test]
 async fn a_long_stream_is_granted_in_steps_and_charged_to_the_byte() {
     let body: Vec<u8> = (0..=250).cycle().take(40 * MIB).collect();

@@ -2,8 +2,8 @@
 //! end: what a real store cannot be made to show on cue.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use artifactd::store::{Folders, Opened, Page, Stat, Store, StoreError};
 use async_trait::async_trait;
@@ -28,6 +28,7 @@ pub enum Fault {
 pub struct Probe {
     inner: Arc<dyn Store>,
     fault: watch::Sender<Fault>,
+    before_open: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     looks: AtomicU64,
     opens: AtomicU64,
     bytes: Arc<AtomicU64>,
@@ -35,12 +36,18 @@ pub struct Probe {
 
 impl Probe {
     pub fn new(inner: Arc<dyn Store>) -> Self {
+        let (fault, before_open) = (watch::Sender::new(Fault::None), Mutex::default());
         let (looks, opens) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { inner, fault: watch::Sender::new(Fault::None), looks, opens, bytes: Arc::default() }
+        Self { inner, fault, before_open, looks, opens, bytes: Arc::default() }
     }
 
     pub fn set(&self, fault: Fault) {
         self.fault.send_replace(fault);
+    }
+
+    /// Does `act` when an object is opened next, before it is.
+    pub fn before_open(&self, act: impl FnOnce() + Send + 'static) {
+        *self.before_open.lock().expect("unpoisoned") = Some(Box::new(act));
     }
 
     /// How often an object was looked at.
@@ -87,6 +94,9 @@ impl Store for Probe {
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
         self.up()?;
         self.opens.fetch_add(1, Ordering::SeqCst);
+        if let Some(act) = self.before_open.lock().expect("unpoisoned").take() {
+            act();
+        }
         let fault = *self.fault.borrow();
         if fault == Fault::Changed {
             return Err(StoreError::Changed);

@@ -173,6 +173,12 @@ impl Service {
         put(&self.scratch.path().join("store"), PROJECT, trial, name, content);
     }
 
+    /// The same, when an object is opened next, before it is.
+    pub fn put_before_open(&self, trial: &'static str, name: &'static str, content: Vec<u8>) {
+        let root = self.scratch.path().join("store");
+        self.store.before_open(move || put(&root, PROJECT, trial, name, &content));
+    }
+
     /// The same, for the other project.
     pub fn put_foreign(&self, trial: &str, name: &str, content: &[u8]) {
         put(&self.scratch.path().join("store"), FOREIGN, trial, name, content);

@@ -3,7 +3,9 @@
 mod failover;
 mod faults;
 mod keys;
+mod nonsense;
 mod secure;
+mod together;
 
 use std::sync::Arc;
 use std::time::Duration;

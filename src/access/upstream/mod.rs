@@ -138,7 +138,7 @@ impl Upstream {
         let mut request = self.client.get(self.me.clone()).header(ACCEPT, "application/json");
         let bearer = credentials.key.as_ref().map(|key| format!("Bearer {key}"));
         for (name, value) in [
-            (AUTHORIZATION.as_str(), bearer.as_ref()),
+            (AUTHORIZATION, bearer.as_ref()),
             (WORKSPACE_ID, credentials.workspace.as_ref()),
             (PROJECT_ID, credentials.project.as_ref()),
         ] {

@@ -107,10 +107,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::http::{keyed_routes, open_routes};
+    use crate::http::routes;
 
     fn whole() -> Value {
-        document(&operations_of(&keyed_routes().merge(open_routes())))
+        document(&operations_of(&routes()))
     }
 
     /// `UPDATE_GOLDEN=1 cargo test --lib openapi` keeps the present one.

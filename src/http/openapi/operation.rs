@@ -277,6 +277,10 @@ impl Operation {
         self.path
     }
 
+    pub(super) const fn is_keyed(&self) -> bool {
+        self.keyed
+    }
+
     /// The Operation Object (OpenAPI 3.1 §4.8.10), with definitions left in the generators: one of
     /// what is written, one of what is read.
     pub(super) fn describe(&self, written: &mut SchemaGenerator, read: &mut SchemaGenerator) -> Value {

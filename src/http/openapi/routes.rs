@@ -9,6 +9,8 @@ use http::Method;
 
 use super::Operation;
 use crate::http::Front;
+use crate::http::guarded::Guarded;
+use crate::telemetry::metrics::Route;
 
 /// A router, and what the API's description says of each of its routes.
 pub(in crate::http) struct Routes {
@@ -21,12 +23,13 @@ impl Routes {
         Self { router: Router::new(), operations: Vec::new() }
     }
 
-    /// Leads what `operation` describes to `handler`.
+    /// Leads what `operation` describes to `handler`: with a key, unless it says that none is needed.
     pub(in crate::http) fn add<H, T>(mut self, operation: Operation, handler: H) -> Self
     where
         H: Handler<T, Arc<Front>>,
         T: 'static,
     {
+        let handler = Guarded { handler, route: Route::of(operation.path()), keyed: operation.is_keyed() };
         let method = if *operation.method() == Method::GET {
             get(handler)
         } else {
@@ -54,12 +57,6 @@ impl Routes {
     pub(in crate::http) fn merge(mut self, other: Self) -> Self {
         self.router = self.router.merge(other.router);
         self.operations.extend(other.operations);
-        self
-    }
-
-    /// Puts layers around the routes so far.
-    pub(in crate::http) fn layered(mut self, layers: impl FnOnce(Router<Arc<Front>>) -> Router<Arc<Front>>) -> Self {
-        self.router = layers(self.router);
         self
     }
 

@@ -23,7 +23,7 @@ use crate::http::openapi::{Operation, Routes, parameters};
 use crate::http::problem::Problem;
 use crate::ledger::{Allowance, Day, LedgerTime, MAX_AMOUNT, Override};
 use crate::quota::{Correction, Exception};
-use crate::request::number;
+use crate::request::{RequestId, number};
 
 const ALLOWANCE: &str =
     r#"{"daily_bytes": 107374182400, "until": "2026-12-01T00:00:00Z", "reason": "a larger evaluation"}"#;
@@ -92,7 +92,7 @@ struct AllowanceBody {
     /// When the default is in force again, in the future; null or left out: not until it is cleared.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     until: Option<Timestamp>,
-    /// Why: 1 to 500 bytes without control characters.
+    /// Why: 1 to 500 characters, none of them a control character.
     #[schemars(length(min = 1, max = 500), regex(pattern = REASON))]
     reason: String,
 }
@@ -121,7 +121,7 @@ struct AdjustmentBody {
     #[schemars(range(min = -9_007_199_254_740_991_i64, max = 9_007_199_254_740_991_i64), extend("not" = {"const": 0}))]
     #[serde(deserialize_with = "number::deserialize")]
     bytes: i64,
-    /// Why: 1 to 500 bytes without control characters.
+    /// Why: 1 to 500 characters, none of them a control character.
     #[schemars(length(min = 1, max = 500), regex(pattern = REASON))]
     reason: String,
 }
@@ -142,6 +142,7 @@ async fn show(
 async fn set(
     State(front): State<Arc<Front>>,
     who: Principal,
+    request: RequestId,
     ProjectPath(project): ProjectPath,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -149,22 +150,25 @@ async fn set(
     let AllowanceBody { daily_bytes, until, reason } = read_json(body, ALLOWANCE).await?;
     // What lies before the epoch is past, as 0 is.
     let until = until.map(|until| LedgerTime(u64::try_from(until.as_millisecond()).unwrap_or(0)));
-    let set = front.quota.set_exception(&manager, Exception { allowance: daily_bytes, until, reason }).await?;
+    let set =
+        front.quota.set_exception(&manager, &request, Exception { allowance: daily_bytes, until, reason }).await?;
     Ok(shown(&project, Some(&set)))
 }
 
 async fn clear(
     State(front): State<Arc<Front>>,
     who: Principal,
+    request: RequestId,
     ProjectPath(project): ProjectPath,
 ) -> Result<StatusCode, Problem> {
-    front.quota.clear_exception(&who.quota_manager_of(&project)?).await?;
+    front.quota.clear_exception(&who.quota_manager_of(&project)?, &request).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn adjust(
     State(front): State<Arc<Front>>,
     who: Principal,
+    request: RequestId,
     ProjectPath(project): ProjectPath,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -172,7 +176,7 @@ async fn adjust(
     let AdjustmentBody { adjustment_id, day, bytes, reason } = read_json(body, ADJUSTMENT).await?;
     let day = super::day(&day)?;
     let correction = Correction { id: adjustment_id.clone(), day, bytes, reason: reason.clone() };
-    let applied = front.quota.adjust(&manager, correction).await?;
+    let applied = front.quota.adjust(&manager, &request, correction).await?;
     let adjusted = Adjusted {
         project_id: &project,
         adjustment_id: &adjustment_id,

@@ -1,6 +1,6 @@
 //! What the books say, and what operators change in them.
 
-use super::{Redis, allowance, keys, line, nonsense};
+use super::{Redis, allowance, line, nonsense};
 use crate::artifact::ProjectId;
 use crate::ledger::{
     Adjust, Adjustment, Allowance, At, AuditFilter, AuditPage, Day, DaySpan, DayUsage, Entry, LedgerTime, MAX_AMOUNT,
@@ -39,10 +39,6 @@ struct Sums {
     below: Option<u64>,
 }
 
-fn account_of(day: Option<Day>) -> impl Fn(&str, &DaySpan) -> String {
-    move |base, today| keys::account(base, &day.unwrap_or(today.day).to_string())
-}
-
 fn named(day: Option<Day>) -> String {
     day.map(|day| day.to_string()).unwrap_or_default()
 }
@@ -54,8 +50,7 @@ fn signed(amount: u64) -> i64 {
 impl Redis {
     pub(super) async fn read_usage(&self, project: &ProjectId) -> Reply<Usage> {
         let base = self.names.base(project);
-        let (mut answer, today) =
-            self.run_swept(&self.scripts().usage, &base, account_of(None), |_| Vec::new()).await?;
+        let (mut answer, today) = self.run_swept(&self.scripts().usage, &base, |_| Vec::new()).await?;
         let reply = Usage {
             day: today.day,
             resets_at: today.end,
@@ -74,7 +69,7 @@ impl Redis {
         let days = i64::from(days.clamp(1, self.policy.rules.kept_days()));
         let asked = |today: &DaySpan| (0..days).map(|ago| today.day.plus(-ago)).collect::<Vec<_>>();
         let arguments = |today: &DaySpan| asked(today).iter().map(Day::to_string).collect();
-        let (mut answer, today) = self.run_swept(&self.scripts().history, &base, account_of(None), arguments).await?;
+        let (mut answer, today) = self.run_swept(&self.scripts().history, &base, arguments).await?;
         let in_force = allowance(&answer.text()?)?;
         let mut rows = Vec::new();
         for day in asked(&today) {
@@ -155,7 +150,7 @@ impl Redis {
             arguments.extend(hints.iter().cloned());
             arguments
         };
-        let (mut answer, _) = self.run_swept(&self.scripts().page, &base, account_of(day), arguments).await?;
+        let (mut answer, _) = self.run_swept(&self.scripts().page, &base, arguments).await?;
         let day = answer.day()?;
         if answer.word == "gone" {
             return Ok(At { now: answer.now, reply: Stretch { day, sums: None, lines: Vec::new() } });
@@ -203,7 +198,7 @@ impl Redis {
     ) -> Result<(At<Option<Tally>>, Day), Unavailable> {
         let base = self.names.base(project);
         let arguments = |_: &DaySpan| vec![named(day), from.to_string(), length.to_string()];
-        let (mut answer, today) = self.run_swept(&self.scripts().tally, &base, account_of(day), arguments).await?;
+        let (mut answer, today) = self.run_swept(&self.scripts().tally, &base, arguments).await?;
         let (now, day) = (answer.now, day.unwrap_or(today.day));
         if answer.word == "gone" {
             return Ok((At { now, reply: None }, day));
@@ -230,15 +225,13 @@ impl Redis {
                 line::json((by, reason)),
             ],
         };
-        let key = |base: &str, _: &DaySpan| keys::allowance(base);
-        let (answer, _) = self.run_with(&self.scripts().set_allowance, &base, key, arguments).await?;
+        let (answer, _) = self.run_with(&self.scripts().set_allowance, &base, arguments).await?;
         Ok(At { now: answer.now, reply: () })
     }
 
     pub(super) async fn read_allowance(&self, project: &ProjectId) -> Reply<Option<Override>> {
         let base = self.names.base(project);
-        let key = |base: &str, _: &DaySpan| keys::allowance(base);
-        let (mut answer, _) = self.run_with(&self.scripts().get_allowance, &base, key, |_| Vec::new()).await?;
+        let (mut answer, _) = self.run_with(&self.scripts().get_allowance, &base, |_| Vec::new()).await?;
         let reply = match answer.word.as_str() {
             "none" => None,
             "set" => {
@@ -254,11 +247,11 @@ impl Redis {
 
     pub(super) async fn write_adjustment(&self, call: &Adjust) -> Reply<Adjustment> {
         let base = self.names.base(&call.project);
-        let key = |base: &str, _: &DaySpan| keys::adjustment(base, &call.id);
         let bytes = call.bytes.clamp(-signed(MAX_AMOUNT), signed(MAX_AMOUNT)).to_string();
-        let arguments =
-            |_: &DaySpan| vec![call.day.to_string(), bytes.clone(), line::correction(call), line::json(&call.reason)];
-        let (mut answer, _) = self.run_with(&self.scripts().adjust, &base, key, arguments).await?;
+        let arguments = |_: &DaySpan| {
+            vec![call.id.clone(), call.day.to_string(), bytes.clone(), line::correction(call), line::json(&call.reason)]
+        };
+        let (mut answer, _) = self.run_with(&self.scripts().adjust, &base, arguments).await?;
         let reply = match answer.word.as_str() {
             "applied" => Adjustment::Applied(answer.signed()?),
             "conflict" => Adjustment::Conflict,

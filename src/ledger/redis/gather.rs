@@ -11,11 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
+use super::calls::Call;
+
 /// Calls in one script, at most: the server answers nobody else meanwhile, and one takes about 7 µs.
 const TOGETHER: usize = 64;
-
-/// The arguments of one call.
-pub(super) type Call = Arc<[String]>;
 
 /// Gathers calls of one kind, by project.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ type Projects<T> = HashMap<String, VecDeque<Waiting<T>>>;
 
 #[derive(Debug)]
 struct Waiting<T> {
-    call: Call,
+    call: Arc<Call>,
     caller: oneshot::Sender<Told<T>>,
 }
 
@@ -51,7 +50,7 @@ pub(super) enum Turn<T> {
 pub(super) struct Lead<T> {
     gather: Arc<Gather<T>>,
     project: String,
-    calls: Vec<Call>,
+    calls: Vec<Arc<Call>>,
     followers: Vec<oneshot::Sender<Told<T>>>,
 }
 
@@ -64,7 +63,7 @@ impl<T> Gather<T> {
         self.projects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn join(self: &Arc<Self>, project: &str, call: Call) -> Turn<T> {
+    pub(super) fn join(self: &Arc<Self>, project: &str, call: Arc<Call>) -> Turn<T> {
         let mut projects = self.lock();
         if let Some(waiting) = projects.get_mut(project) {
             let (caller, told) = oneshot::channel();
@@ -103,7 +102,7 @@ impl<T> Gather<T> {
 }
 
 impl<T> Lead<T> {
-    pub(super) fn calls(&self) -> &[Call] {
+    pub(super) fn calls(&self) -> &[Arc<Call>] {
         &self.calls
     }
 
@@ -129,8 +128,8 @@ impl<T> Drop for Lead<T> {
 mod tests {
     use super::*;
 
-    fn call(n: usize) -> Call {
-        [n.to_string()].into()
+    fn call(n: usize) -> Arc<Call> {
+        Arc::new(Call::numbered(n))
     }
 
     fn lead<T>(turn: Turn<T>) -> Lead<T> {
@@ -144,7 +143,7 @@ mod tests {
     }
 
     fn numbers<T>(lead: &Lead<T>) -> Vec<usize> {
-        lead.calls().iter().map(|call| call[0].parse().unwrap()).collect()
+        lead.calls().iter().map(|call| call.packed()[0].into()).collect()
     }
 
     #[test]

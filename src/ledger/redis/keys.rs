@@ -3,7 +3,6 @@
 //! layout: releases that store things differently use different numbers and do not see each other.
 
 use crate::artifact::ProjectId;
-use crate::ledger::{LinkId, ReservationId};
 
 /// The version of everything that is stored: keys, and what is in them.
 const LAYOUT: u32 = 1;
@@ -33,41 +32,6 @@ impl Names {
     pub(super) fn identity(&self) -> String {
         format!("{}identity", self.root)
     }
-}
-
-/// A key of the project with that base: what is remembered of an id.
-pub(super) fn record(base: &str, id: ReservationId) -> String {
-    format!("{base}id:{id}")
-}
-
-/// What is remembered of an adjustment.
-pub(super) fn adjustment(base: &str, id: &str) -> String {
-    format!("{base}adjustment:{id}")
-}
-
-/// The override.
-pub(super) fn allowance(base: &str) -> String {
-    format!("{base}allowance")
-}
-
-/// What is remembered of a link.
-pub(super) fn link(base: &str, id: LinkId) -> String {
-    format!("{base}link:{id}")
-}
-
-/// The ids of live links.
-pub(super) fn links(base: &str) -> String {
-    format!("{base}links")
-}
-
-/// The days that have open leases.
-pub(super) fn days(base: &str) -> String {
-    format!("{base}days")
-}
-
-/// The account of a day.
-pub(super) fn account(base: &str, day: &str) -> String {
-    format!("{base}{day}:account")
 }
 
 /// A key that is never written, named by every call that changes more keys than it names. While a slot

@@ -87,7 +87,7 @@ impl Link {
         deadline: Instant,
         script: &Script,
         keys: &[&str],
-        arguments: &[&str],
+        arguments: &[&[u8]],
     ) -> Result<Value, Unavailable> {
         let busy = |_| Unavailable("too many calls wait for Redis".into());
         let _place = timeout_at(deadline, self.places.acquire()).await.map_err(busy)?.expect("never closed");
@@ -186,7 +186,7 @@ impl Link {
     }
 }
 
-fn command(name: &str, script: &str, keys: &[&str], arguments: &[&str]) -> Cmd {
+fn command(name: &str, script: &str, keys: &[&str], arguments: &[&[u8]]) -> Cmd {
     let mut command = redis::cmd(name);
     command.arg(script).arg(keys.len()).arg(keys).arg(arguments);
     command

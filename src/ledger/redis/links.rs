@@ -1,6 +1,6 @@
 //! Signed links: recorded until they expire, listed by id, revoked.
 
-use super::{Redis, bounded, keys, line, nonsense};
+use super::{Redis, bounded, line, nonsense};
 use crate::artifact::{ArtifactName, ProjectId, TrialId};
 use crate::ledger::{At, DaySpan, LedgerTime, Link, LinkId, MAX_PAGE, Reply};
 
@@ -19,9 +19,8 @@ fn read(id: &str, expires: LedgerTime, subject: &str) -> Option<Link> {
 impl Redis {
     pub(super) async fn write_link(&self, project: &ProjectId, link: &Link) -> Reply<()> {
         let base = self.names.base(project);
-        let key = |base: &str, _: &DaySpan| keys::link(base, link.id);
         let arguments = |_: &DaySpan| vec![link.id.to_string(), bounded(link.expires.0), subject(link)];
-        let (answer, _) = self.run_with(&self.scripts().record_link, &base, key, arguments).await?;
+        let (answer, _) = self.run_with(&self.scripts().record_link, &base, arguments).await?;
         Ok(At { now: answer.now, reply: () })
     }
 
@@ -32,12 +31,11 @@ impl Redis {
         limit: usize,
     ) -> Reply<Vec<Link>> {
         let base = self.names.base(project);
-        let key = |base: &str, _: &DaySpan| keys::links(base);
         let arguments = |_: &DaySpan| {
             let after = after.map(|id| id.to_string()).unwrap_or_default();
             vec![after, limit.clamp(1, MAX_PAGE).to_string()]
         };
-        let (mut answer, _) = self.run_swept(&self.scripts().list_links, &base, key, arguments).await?;
+        let (mut answer, _) = self.run_swept(&self.scripts().list_links, &base, arguments).await?;
         let mut links = Vec::new();
         while !answer.is_empty() {
             let (id, expires, subject) = (answer.text()?, answer.time()?, answer.text()?);
@@ -48,8 +46,7 @@ impl Redis {
 
     pub(super) async fn write_revocation(&self, project: &ProjectId, id: LinkId) -> Reply<bool> {
         let base = self.names.base(project);
-        let key = |base: &str, _: &DaySpan| keys::link(base, id);
-        let (answer, _) = self.run_with(&self.scripts().revoke_link, &base, key, |_| vec![id.to_string()]).await?;
+        let (answer, _) = self.run_with(&self.scripts().revoke_link, &base, |_| vec![id.to_string()]).await?;
         let reply = match answer.word.as_str() {
             "revoked" => true,
             "unknown" => false,

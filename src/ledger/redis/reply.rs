@@ -26,18 +26,14 @@ impl Answer {
         Ok(Self { now, word, values })
     }
 
-    /// The answers of a script that took several calls, each a line of words with `now` before it.
-    pub(super) fn each(self) -> impl Iterator<Item = Result<Self, Unavailable>> {
-        let now = self.now;
-        self.values.map(move |line| {
-            let line = text(Some(line))?;
-            if let Some(why) = line.strip_prefix("failed ") {
-                return Err(Unavailable(why.into()));
-            }
-            let mut words = line.split(' ').map(|word| Value::BulkString(word.as_bytes().to_vec()));
-            let word = text(words.next())?;
-            Ok(Self { now, word, values: words.collect::<Vec<_>>().into_iter() })
-        })
+    /// The answer to one call of a script that took several: a line of words, the first of which is the word.
+    pub(super) fn of_words(now: LedgerTime, line: &str) -> Result<Self, Unavailable> {
+        if let Some(why) = line.strip_prefix("failed ") {
+            return Err(Unavailable(why.into()));
+        }
+        let mut words = line.split(' ').map(|word| Value::BulkString(word.as_bytes().to_vec()));
+        let word = text(words.next())?;
+        Ok(Self { now, word, values: words.collect::<Vec<_>>().into_iter() })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -77,6 +73,25 @@ impl Answer {
 
     pub(super) fn day(&mut self) -> Result<Day, Unavailable> {
         Day::parse(&self.text()?).ok_or_else(|| nonsense("day"))
+    }
+}
+
+/// When a script found that the day which it was told is not today.
+pub(super) fn of_days(value: &Value) -> Option<LedgerTime> {
+    match value {
+        Value::Array(values) => match &values[..] {
+            [Value::Int(now), Value::BulkString(word)] if word == b"days" => u64::try_from(*now).ok().map(LedgerTime),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// An answer that is packed.
+pub(super) fn packed(value: &Value) -> Result<&[u8], Unavailable> {
+    match value {
+        Value::BulkString(bytes) => Ok(bytes),
+        _ => Err(nonsense("packed answer")),
     }
 }
 

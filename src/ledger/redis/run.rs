@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, timeout_at};
 
+use redis::Value;
+
 use super::Redis;
-use super::gather::{Call, Gather, Lead, Told, Turn};
+use super::calls::{Call, Each};
+use super::gather::{Gather, Lead, Told, Turn};
 use super::keys;
-use super::reply::{Answer, nonsense};
+use super::packed::put_number;
+use super::reply::{self, Answer, nonsense};
 use super::scripts::Script;
-use crate::ledger::{DaySpan, LedgerTime, Policy, Unavailable};
+use crate::ledger::{DaySpan, LedgerTime, Policy, Reply, Unavailable};
 
 /// How often one call may find that the day has changed under it.
 const DAY_CHANGES: usize = 4;
@@ -20,36 +24,35 @@ const SWEEPS: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Today {
     pub(super) span: DaySpan,
-    day: String,
-    start: String,
-    end: String,
-    first_kept: String,
-    tomorrow: String,
+    /// As `today.lua` takes it.
+    packed: Vec<u8>,
 }
 
 impl Today {
     pub(super) fn at(policy: &Policy, now: LedgerTime) -> Self {
         let span = policy.zone.days(now).today;
-        Self {
-            span,
-            day: span.day.to_string(),
-            start: span.start.0.to_string(),
-            end: span.end.0.to_string(),
-            first_kept: span.day.plus(-i64::from(policy.rules.retention_days)).to_string(),
-            tomorrow: span.day.plus(1).to_string(),
+        let mut packed = Vec::new();
+        put_number(&mut packed, span.start.0);
+        put_number(&mut packed, span.end.0);
+        for day in [span.day, span.day.plus(-i64::from(policy.rules.retention_days)), span.day.plus(1)] {
+            packed.extend_from_slice(day.to_string().as_bytes());
         }
+        Self { span, packed }
     }
 }
 
 /// The answer of a call, and the day that is today.
 type Answered = Result<(Answer, DaySpan), Unavailable>;
 /// Calls of one kind on their way.
-pub(super) type Gathered = Arc<Gather<Answered>>;
+pub(super) type Gathered<T> = Arc<Gather<Reply<T>>>;
+/// Reads what a script answered to calls on a day.
+pub(super) type Read<T> = fn(&[Arc<Call>], &[u8], DaySpan) -> Each<T>;
 
 impl Redis {
     /// Runs a script that concerns no project.
     pub(super) async fn run_bare(&self, script: &Script, arguments: &[&str]) -> Result<Answer, Unavailable> {
-        self.send(self.link.deadline(), script, &[&self.names.projects()], arguments.to_vec()).await
+        let arguments = arguments.iter().map(|text| text.as_bytes()).collect();
+        Answer::new(self.send(self.link.deadline(), script, &[&self.names.projects()], arguments).await?)
     }
 
     pub(super) async fn send(
@@ -57,61 +60,71 @@ impl Redis {
         deadline: Instant,
         script: &Script,
         keys: &[&str],
-        mut arguments: Vec<&str>,
-    ) -> Result<Answer, Unavailable> {
+        mut arguments: Vec<&[u8]>,
+    ) -> Result<Value, Unavailable> {
         let told = self.clock.as_ref().map(|clock| clock.now_ms().to_string());
-        arguments.extend(told.as_deref());
-        Answer::new(self.link.run(deadline, script, keys, &arguments).await?)
+        arguments.extend(told.as_ref().map(String::as_bytes));
+        self.link.run(deadline, script, keys, &arguments).await
     }
 
-    /// Runs a script of the project whose keys begin with `base`, by the day that is taken for today;
-    /// `None` if it is another, which then is taken for today.
-    async fn try_on<'a>(
+    /// Runs a script of the project whose keys begin with `base`; `arguments` begin with a day that is taken
+    /// for today. `None` if it is another, which then is taken for today.
+    async fn try_on(
         &self,
-        today: &'a Today,
         deadline: Instant,
         script: &Script,
-        (base, key): (&'a str, &str),
-        more: impl Iterator<Item = &'a str>,
-    ) -> Result<Option<Answer>, Unavailable> {
-        let mut all = vec![base, &*today.day, &*today.start, &*today.end, &*today.first_kept, &*today.tomorrow];
-        all.extend(more);
-        let answer = self.send(deadline, script, &[key, &keys::never_written(base)], all).await?;
-        if answer.word != "days" {
-            return Ok(Some(answer));
+        base: &str,
+        arguments: Vec<&[u8]>,
+    ) -> Result<Option<Value>, Unavailable> {
+        let value = if self.splits {
+            self.send(deadline, script, &[base, &keys::never_written(base)], arguments).await?
+        } else {
+            self.send(deadline, script, &[base], arguments).await?
+        };
+        match reply::of_days(&value) {
+            None => Ok(Some(value)),
+            Some(now) => {
+                self.today.store(Arc::new(Today::at(&self.policy, now)));
+                Ok(None)
+            }
         }
-        self.today.store(Arc::new(Today::at(&self.policy, answer.now)));
-        Ok(None)
     }
 
-    /// Runs a script of the project whose keys begin with `base`; `key` and `arguments` are made for
-    /// the day that turns out to be today. Answers that day, too.
+    /// Runs a script of the project whose keys begin with `base`; `arguments` are made for the day that
+    /// turns out to be today. Answers that day, too.
     pub(super) async fn run_with(
         &self,
         script: &Script,
         base: &str,
-        key: impl Fn(&str, &DaySpan) -> String,
         arguments: impl Fn(&DaySpan) -> Vec<String>,
     ) -> Answered {
         for _ in 0..DAY_CHANGES {
             let today = self.today.load_full();
-            let (key, more) = (key(base, &today.span), arguments(&today.span));
-            let more = more.iter().map(String::as_str);
-            if let Some(answer) = self.try_on(&today, self.link.deadline(), script, (base, &key), more).await? {
-                return Ok((answer, today.span));
+            let more = arguments(&today.span);
+            let all = std::iter::once(&*today.packed).chain(more.iter().map(String::as_bytes)).collect();
+            if let Some(value) = self.try_on(self.link.deadline(), script, base, all).await? {
+                return Ok((Answer::new(value)?, today.span));
             }
         }
         Err(jumps())
     }
 
     /// Makes a call by a script that takes several, with others of the project that wait.
-    pub(super) async fn run_together(&self, gather: &Gathered, script: &Script, base: &str, call: Call) -> Answered {
+    pub(super) async fn run_together<T>(
+        &self,
+        gather: &Gathered<T>,
+        script: &Script,
+        base: &str,
+        call: Call,
+        read: Read<T>,
+    ) -> Reply<T> {
         let deadline = self.link.deadline();
+        let call = Arc::new(call);
         loop {
             match gather.join(base, Arc::clone(&call)) {
-                Turn::Lead(lead) => return self.lead(deadline, script, base, lead).await,
+                Turn::Lead(lead) => return self.lead(deadline, script, base, lead, read).await,
                 Turn::Wait(told) => match timeout_at(deadline, told).await {
-                    Ok(Ok(Told::Lead(lead))) => return self.lead(deadline, script, base, lead).await,
+                    Ok(Ok(Told::Lead(lead))) => return self.lead(deadline, script, base, lead, read).await,
                     Ok(Ok(Told::Answer(answer))) => return answer,
                     Ok(Err(_)) => {}
                     Err(_) => return Err(Unavailable("Redis did not answer in time".into())),
@@ -121,24 +134,33 @@ impl Redis {
     }
 
     /// Sends the calls and hands out the answers. If there are none, nobody knows what was executed.
-    async fn lead(&self, deadline: Instant, script: &Script, base: &str, lead: Lead<Answered>) -> Answered {
+    async fn lead<T>(
+        &self,
+        deadline: Instant,
+        script: &Script,
+        base: &str,
+        lead: Lead<Reply<T>>,
+        read: Read<T>,
+    ) -> Reply<T> {
         for _ in 0..DAY_CHANGES {
             let today = self.today.load_full();
-            let calls = lead.calls().iter().flat_map(|call| call.iter().map(String::as_str));
-            match self.try_on(&today, deadline, script, (base, base), calls).await {
-                Ok(Some(answer)) => {
-                    let answers = answer.each().map(|answer| Ok((answer?, today.span)));
-                    return lead.answer(answers).unwrap_or_else(|| Err(nonsense("answer to a call")));
-                }
-                Ok(None) => {}
+            let mut packed = today.packed.clone();
+            lead.calls().iter().for_each(|call| packed.extend_from_slice(call.packed()));
+            let answers = match self.try_on(deadline, script, base, vec![&packed]).await {
+                Ok(None) => continue,
+                Ok(Some(value)) => reply::packed(&value).and_then(|answer| read(lead.calls(), answer, today.span)),
+                Err(error) => Err(error),
+            };
+            return match answers {
+                Ok(answers) => lead.answer(answers).unwrap_or_else(|| Err(nonsense("answer to a call"))),
                 // The others may have time left: they are told to ask again.
-                Err(error) if Instant::now() >= deadline => return Err(error),
+                Err(error) if Instant::now() >= deadline => Err(error),
                 Err(error) => {
                     let copy = || Err(Unavailable(error.to_string().into()));
                     let _ = lead.answer(std::iter::repeat_with(copy));
-                    return Err(error);
+                    Err(error)
                 }
-            }
+            };
         }
         Err(jumps())
     }
@@ -148,11 +170,10 @@ impl Redis {
         &self,
         script: &Script,
         base: &str,
-        key: impl Fn(&str, &DaySpan) -> String,
         arguments: impl Fn(&DaySpan) -> Vec<String>,
     ) -> Answered {
         for _ in 0..SWEEPS {
-            let (answer, today) = self.run_with(script, base, &key, &arguments).await?;
+            let (answer, today) = self.run_with(script, base, &arguments).await?;
             if answer.word != "again" {
                 return Ok((answer, today));
             }

@@ -48,10 +48,28 @@ macro_rules! lua {
     ($($name:literal),+) => { concat!($(include_str!(concat!("lua/", $name, ".lua"))),+) };
 }
 
-/// What reserving seldom needs, made only when it does: a script makes its functions anew each time that
-/// it runs, and some cost as much as a command.
-const SELDOM: &str =
-    concat!("local function seldom()\n", lua!("record", "charge", "expiry", "links", "days", "refusal"), "end\n");
+/// What most calls of a kind do without, as a function `seldom` of these parameters. A script makes its
+/// functions anew each time that it runs, and each costs, the more the more it holds on to; this one holds on to
+/// nothing.
+macro_rules! seldom {
+    ($parameters:literal, $($name:literal),+) => {
+        concat!("local function seldom(", $parameters, ")\n", lua!($($name),+), "end\n")
+    };
+}
+
+const OF_RESERVE: &str = seldom!(
+    "now, base, today, resets_at, allowance, bound",
+    "whole",
+    "record",
+    "account",
+    "charge",
+    "expiry",
+    "links",
+    "days",
+    "failed",
+    "refusal"
+);
+const OF_SETTLE: &str = seldom!("now, base, today", "kept", "whole", "record", "account", "charge", "failed", "late");
 
 impl Scripts {
     /// The scripts for a policy. `clock_of_tests` takes the time from the caller instead of the
@@ -65,21 +83,17 @@ impl Scripts {
             Script { sha: redis::Script::new(&code).get_hash().to_owned(), code }
         };
         Self {
-            reserve: script(
-                WRITES,
-                &[lua!("today", "whole", "account", "allowed", "admission"), SELDOM, lua!("failed", "reserve")]
-                    .concat(),
-            ),
+            reserve: script(WRITES, &[lua!("today", "allowed"), OF_RESERVE, lua!("reserve")].concat()),
             extend: script(ENDS, lua!("today", "whole", "record", "extend")),
-            settle: script(ENDS, lua!("today", "whole", "record", "account", "charge", "failed", "settle")),
+            settle: script(ENDS, &[lua!("today"), OF_SETTLE, lua!("settle")].concat()),
             usage: script(ENDS, lua!("today", "whole", "record", "account", "charge", "expiry", "allowed", "usage")),
             history: script(
                 ENDS,
                 lua!("today", "whole", "record", "account", "charge", "expiry", "allowed", "history"),
             ),
-            page: script(ENDS, lua!("today", "whole", "record", "account", "charge", "expiry", "page")),
-            tally: script(ENDS, lua!("today", "whole", "record", "account", "charge", "expiry", "tally")),
-            adjust: script(WRITES, lua!("today", "whole", "record", "account", "charge", "adjust")),
+            page: script(ENDS, lua!("today", "kept", "whole", "record", "account", "charge", "expiry", "page")),
+            tally: script(ENDS, lua!("today", "kept", "whole", "record", "account", "charge", "expiry", "tally")),
+            adjust: script(WRITES, lua!("today", "kept", "whole", "record", "account", "charge", "adjust")),
             set_allowance: script(WRITES, lua!("today", "whole", "record", "set_allowance")),
             get_allowance: script(READS, lua!("today", "get_allowance")),
             record_link: script(WRITES, lua!("today", "whole", "record", "links", "record_link")),
@@ -155,7 +169,7 @@ mod tests {
         }
         let entries = policy.rules.max_entries;
         assert!(settle.code.contains(&format!("of.lines >= {entries} and")), "the longer name goes first");
-        assert!(reserve.code.contains("return '77'") && usage.code.contains("return '77'"));
+        assert!(reserve.code.contains("allowance = '77'") && usage.code.contains("allowance = '77'"));
     }
 
     #[test]

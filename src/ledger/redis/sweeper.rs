@@ -123,8 +123,7 @@ impl Redis {
         let base = self.names.base(&project);
         let limit = limit.to_string();
         let arguments = |span: &DaySpan| vec![limit.clone(), span.day.plus(-1).to_string()];
-        let (mut answer, _) =
-            self.run_with(&self.scripts().peek, &base, |base, _| super::keys::days(base), arguments).await?;
+        let (mut answer, _) = self.run_with(&self.scripts().peek, &base, arguments).await?;
         let used = answer.amount()? > 0;
         let earliest = answer.maybe()?.map(LedgerTime);
         let mut due = Vec::new();
@@ -157,9 +156,7 @@ impl Redis {
         }
         let calls = stream::iter(by_project).map(|(project, leases)| async move {
             let base = self.names.base(&project);
-            let (mut answer, _) = self
-                .run_with(&self.scripts().expire, &base, |base, _| super::keys::days(base), |_| leases.clone())
-                .await?;
+            let (mut answer, _) = self.run_with(&self.scripts().expire, &base, |_| leases.clone()).await?;
             answer.amount()
         });
         let counts: Vec<u64> = calls.buffer_unordered(AT_ONCE).try_collect().await?;

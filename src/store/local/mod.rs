@@ -13,7 +13,6 @@ mod read;
 mod root;
 mod walk;
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -52,7 +51,7 @@ impl Local {
 /// What a look keeps: the file that it opened.
 struct Looked {
     key: String,
-    file: Arc<File>,
+    file: OpenFile,
 }
 
 #[async_trait]
@@ -60,7 +59,7 @@ impl Store for Local {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
         let file = self.open_file(key).await?;
         let stat = file.version.stat();
-        Ok(Stat { kept: Kept::new(Looked { key: key.to_owned(), file: file.file }), ..stat })
+        Ok(Stat { kept: Kept::new(Looked { key: key.to_owned(), file }), ..stat })
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
@@ -82,18 +81,14 @@ impl Store for Local {
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
         super::check_range(of, &range)?;
         let file = match of.kept.get() {
-            // What took its place since has changed its ctime.
-            Some(Looked { key: looked, file }) if looked == key => {
-                OpenFile::again(Arc::clone(file)).map_err(StoreError::unavailable)?
-            }
+            // What took its place since has changed its ctime, which shows when it is read.
+            Some(Looked { key: looked, file }) if looked == key => file.clone(),
             _ => self.open_file(key).await?,
         };
-        let stat = file.version.stat();
-        // The text of the validator names the version whether it is still weak or not.
-        if stat.size != of.size || !stat.etag.weak_eq(&of.etag) {
+        if !file.version.is(of) {
             return Err(StoreError::Changed);
         }
-        Ok(Opened { stat, body: read::stream(file, range, Arc::clone(&self.buffers)) })
+        Ok(Opened { stat: of.clone(), body: read::stream(file, range, Arc::clone(&self.buffers)).await? })
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::super::StoreError;
@@ -46,6 +46,12 @@ struct Chunk {
     buffer: Box<[u8]>,
     len: usize,
     home: Arc<Buffers>,
+}
+
+impl Chunk {
+    fn into_bytes(mut self) -> Bytes {
+        if self.buffer.len() == CHUNK { Bytes::from_owner(self) } else { std::mem::take(&mut self.buffer).into() }
+    }
 }
 
 impl AsRef<[u8]> for Chunk {
@@ -114,17 +120,20 @@ struct Reader {
     handed_out: Instant,
     /// Whether the file system can tell that a read would block.
     tells: bool,
+    /// Whether the file is known to have been what it was when the first chunk had been read.
+    begun: bool,
 }
 
-/// The bytes `range` of `file`, which must lie within its size.
-pub(super) fn stream(
+/// The bytes `range` of `file`, which must lie within its size and not be empty. The first chunk is
+/// read at once: a file that changed by then is told before anything is answered.
+pub(super) async fn stream(
     file: OpenFile,
     range: Range<u64>,
     buffers: Arc<Buffers>,
-) -> BoxStream<'static, Result<Bytes, StoreError>> {
-    let OpenFile { file, version } = file;
-    let (pace, handed_out) = (Pace::default(), Instant::now());
-    chunks(Reader { file, version, left: range, buffers, pace, handed_out, tells: true })
+) -> Result<BoxStream<'static, Result<Bytes, StoreError>>, StoreError> {
+    let mut reader = Reader::new(file, range, buffers);
+    let first = stream::iter(reader.next(CHUNK).await?.map(Ok));
+    Ok(if reader.left.is_empty() { first.boxed() } else { first.chain(chunks(reader)).boxed() })
 }
 
 fn chunks(reader: Reader) -> BoxStream<'static, Result<Bytes, StoreError>> {
@@ -137,6 +146,12 @@ fn chunks(reader: Reader) -> BoxStream<'static, Result<Bytes, StoreError>> {
 }
 
 impl Reader {
+    fn new(file: OpenFile, left: Range<u64>, buffers: Arc<Buffers>) -> Self {
+        let OpenFile { file, version } = file;
+        let (pace, handed_out) = (Pace::default(), Instant::now());
+        Self { file, version, left, buffers, pace, handed_out, tells: true, begun: false }
+    }
+
     /// The next bytes, at most `most` of them.
     async fn next(&mut self, most: usize) -> Result<Option<Bytes>, StoreError> {
         let Range { start, end } = self.left.clone();
@@ -145,13 +160,14 @@ impl Reader {
         }
         let mut chunk = self.buffers.chunk(usize::try_from(end - start).unwrap_or(most).min(most));
         self.left.start += chunk.len as u64;
-        let last = self.left.is_empty();
+        let check = self.left.is_empty() || !self.begun;
+        self.begun = true;
 
         if self.tells && self.read_cached(&mut chunk, start) {
-            if last {
+            if check {
                 check_unchanged(&self.file, &self.version)?;
             }
-            return Ok(Some(Bytes::from_owner(chunk)));
+            return Ok(Some(chunk.into_bytes()));
         }
         let (file, version) = (Arc::clone(&self.file), self.version);
         off_thread(move || {
@@ -160,10 +176,10 @@ impl Reader {
                 io::ErrorKind::UnexpectedEof => StoreError::Changed,
                 _ => StoreError::unavailable(error),
             })?;
-            if last {
+            if check {
                 check_unchanged(&file, &version)?;
             }
-            Ok(Some(Bytes::from_owner(chunk)))
+            Ok(Some(chunk.into_bytes()))
         })
         .await?
     }
@@ -182,7 +198,8 @@ impl Reader {
     }
 }
 
-/// Comes before the last chunk is handed out, so that a file that changed is never delivered whole.
+/// Comes before the first chunk and before the last one is handed out, so that a file that changed is
+/// never delivered whole.
 fn check_unchanged(file: &File, version: &Version) -> Result<(), StoreError> {
     match Version::of(file) {
         Ok(now) if now == *version => Ok(()),
@@ -204,8 +221,7 @@ mod tests {
     fn reader(file: &File, buffers: &Arc<Buffers>, tells: bool) -> Reader {
         let version = Version::of(file).expect("a version");
         let file = Arc::new(file.try_clone().expect("a file"));
-        let (pace, handed_out) = (Pace::default(), Instant::now());
-        Reader { file, version, left: 0..version.size, buffers: Arc::clone(buffers), pace, handed_out, tells }
+        Reader { tells, ..Reader::new(OpenFile { file, version }, 0..version.size, Arc::clone(buffers)) }
     }
 
     async fn read(reader: Reader) -> Result<Vec<u8>, StoreError> {

@@ -1,8 +1,8 @@
 //! Opening beneath the root: the one place that touches paths.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,18 +65,10 @@ impl Denial {
 }
 
 /// A regular file, open for reading, and the version it was then.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct OpenFile {
     pub(super) file: Arc<File>,
     pub(super) version: Version,
-}
-
-impl OpenFile {
-    /// A file that was opened before, in the version that it is now.
-    pub(super) fn again(file: Arc<File>) -> io::Result<Self> {
-        let version = Version::of(&file)?;
-        Ok(Self { file, version })
-    }
 }
 
 /// What tells one state of a file from another.
@@ -84,14 +76,45 @@ impl OpenFile {
 pub(super) struct Version {
     inode: u64,
     pub(super) size: u64,
-    mtime: (i64, i64),
-    ctime: (i64, i64),
+    mtime: (i64, u64),
+    ctime: (i64, u64),
 }
 
 impl Version {
-    /// The version that `file` is now.
-    pub(super) fn of(file: &File) -> io::Result<Self> {
-        file.metadata().map(|meta| Self::from(&meta))
+    /// The version that `file` is now; `NXIO` if it is not a regular file.
+    pub(super) fn of(file: impl AsFd) -> rustix::io::Result<Self> {
+        let stat = rustix::fs::fstat(file)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(IRREGULAR);
+        }
+        Ok(Self {
+            inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).map_err(|_| Errno::OVERFLOW)?,
+            mtime: (stat.st_mtime, stat.st_mtime_nsec),
+            ctime: (stat.st_ctime, stat.st_ctime_nsec),
+        })
+    }
+
+    /// Whether this is the version that `stat` was made of, be its validator still weak or not.
+    pub(super) fn is(&self, stat: &Stat) -> bool {
+        self.size == stat.size && self.opaque() == stat.etag.opaque()
+    }
+
+    /// The validator's text: four numbers in hexadecimal, written by hand since every read does it twice.
+    fn opaque(&self) -> String {
+        let nanos = |(seconds, nanos): (i64, u64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let numbers = [self.inode.into(), self.size.into(), nanos(self.mtime), nanos(self.ctime)];
+        let mut text = String::with_capacity(64);
+        for number in numbers.map(i128::cast_unsigned) {
+            if !text.is_empty() {
+                text.push('-');
+            }
+            for place in (0..=number.max(1).ilog2() / 4).rev() {
+                let digit = usize::try_from((number >> (4 * place)) & 0xf).unwrap_or_default();
+                text.push(char::from(b"0123456789abcdef"[digit]));
+            }
+        }
+        text
     }
 
     #[expect(clippy::disallowed_methods, reason = "a file's age is told by the clock that its times are from")]
@@ -102,29 +125,16 @@ impl Version {
     /// The validator is strong once the last change (ctime, which no one can set) is old enough; a
     /// change in the future, after a step of the clock, is not.
     fn stat_at(&self, now: SystemTime) -> Stat {
-        let nanos = |(seconds, nanos): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-        let opaque = format!("{:x}-{:x}-{:x}-{:x}", self.inode, self.size, nanos(self.mtime), nanos(self.ctime));
         let settled = now.duration_since(time(self.ctime)).is_ok_and(|age| age >= SETTLED_AFTER);
-        let etag = if settled { ETag::strong(opaque) } else { ETag::weak(opaque) };
+        let etag = if settled { ETag::strong(self.opaque()) } else { ETag::weak(self.opaque()) };
         Stat { size: self.size, etag, modified: time(self.mtime), kept: Kept::default() }
     }
 }
 
-impl From<&Metadata> for Version {
-    fn from(meta: &Metadata) -> Self {
-        Self {
-            inode: meta.ino(),
-            size: meta.size(),
-            mtime: (meta.mtime(), meta.mtime_nsec()),
-            ctime: (meta.ctime(), meta.ctime_nsec()),
-        }
-    }
-}
-
-fn time((seconds, nanos): (i64, i64)) -> SystemTime {
+fn time((seconds, nanos): (i64, u64)) -> SystemTime {
     let whole = Duration::from_secs(seconds.unsigned_abs());
     let base = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
-    base.and_then(|base| base.checked_add(Duration::from_nanos(nanos.unsigned_abs()))).unwrap_or(UNIX_EPOCH)
+    base.and_then(|base| base.checked_add(Duration::from_nanos(nanos))).unwrap_or(UNIX_EPOCH)
 }
 
 impl Current {
@@ -198,16 +208,10 @@ impl Root {
     /// What a file is gets asked before it is opened, because opening a device may act on it; and
     /// once more afterwards, because it may have been replaced.
     fn open_regular(&self, key: &str, how: ResolveFlags) -> rustix::io::Result<OpenFile> {
-        let probe = self.resolve(key, OFlags::PATH, how)?;
-        if FileType::from_raw_mode(rustix::fs::fstat(&probe)?.st_mode) != FileType::RegularFile {
-            return Err(IRREGULAR);
-        }
+        Version::of(self.resolve(key, OFlags::PATH, how)?)?;
         let file = File::from(self.resolve(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, how)?);
-        let meta = file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if !meta.is_file() {
-            return Err(IRREGULAR);
-        }
-        Ok(OpenFile { file: Arc::new(file), version: Version::from(&meta) })
+        let version = Version::of(&file)?;
+        Ok(OpenFile { file: Arc::new(file), version })
     }
 
     fn resolve(&self, path: &str, flags: OFlags, how: ResolveFlags) -> rustix::io::Result<OwnedFd> {
@@ -237,7 +241,25 @@ mod tests {
         for (ctime, weak) in [(0, false), (98, false), (99, true), (100, true), (101, true)] {
             assert_eq!(version(ctime).stat_at(now).etag.is_weak(), weak, "{ctime}");
         }
-        assert_eq!(version(1).stat_at(now).etag, ETag::strong("ff-10-3b9aca02-3b9aca00"));
+    }
+
+    #[test]
+    fn a_validator_is_the_hexadecimal_text_of_its_numbers() {
+        for (size, mtime, ctime, text) in [
+            (16, (1, 2), (1, 0), "ff-10-3b9aca02-3b9aca00"),
+            (0, (0, 0), (0, 1), "ff-0-0-1"),
+            (
+                u64::MAX,
+                (-1, 999_999_999),
+                (4_000_000_000, 0),
+                "ff-ffffffffffffffff-ffffffffffffffffffffffffffffffff-3782dace9d900000",
+            ),
+        ] {
+            let version = Version { inode: 255, size, mtime, ctime };
+            assert_eq!(version.opaque(), text);
+            let stat = version.stat_at(UNIX_EPOCH);
+            assert!(version.is(&stat) && !Version { inode: 254, ..version }.is(&stat));
+        }
     }
 
     #[test]

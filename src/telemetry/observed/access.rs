@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::access::{Authenticator, Credentials, Principal};
 use crate::artifact::Project;
 use crate::error::Result;
-use crate::telemetry::request::{Notes, Phase, timed};
+use crate::telemetry::request::{Phase, asks, timed};
 
 /// Another authenticator, observed.
 pub struct ObservedAccess(Arc<dyn Authenticator>);
@@ -21,11 +21,7 @@ impl ObservedAccess {
 }
 
 fn noted(principal: Result<Principal>) -> Result<Principal> {
-    principal.inspect(|principal| {
-        if let Some(notes) = Notes::current() {
-            notes.asks(&principal.key_id);
-        }
-    })
+    principal.inspect(|principal| asks(&principal.key_id))
 }
 
 #[async_trait]

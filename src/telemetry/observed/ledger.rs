@@ -12,7 +12,7 @@ use crate::ledger::{
     LedgerTime, Link, LinkId, Override, Reply, Reserve, Rules, Settle, Settlement, Unavailable, Usage, Verification,
 };
 use crate::telemetry::health::{Health, Of};
-use crate::telemetry::metrics::{CallLabels, ResultLabels, metrics};
+use crate::telemetry::metrics::{Call, ResultLabels, metrics};
 
 /// Another ledger, observed.
 pub struct ObservedLedger {
@@ -29,10 +29,11 @@ impl ObservedLedger {
         Self { inner, health, identity: Mutex::default() }
     }
 
-    fn note<T>(&self, call: &'static str, begun: Instant, answer: Result<T, Unavailable>) -> Result<T, Unavailable> {
+    fn note<T>(&self, call: &Call, begun: Instant, answer: Result<T, Unavailable>) -> Result<T, Unavailable> {
         let result = if answer.is_ok() { "ok" } else { "unavailable" };
-        metrics().ledger_seconds.get_or_create(&CallLabels { call, result }).observe(begun.elapsed().as_secs_f64());
-        self.health.note(Of::Ledger, answer.is_ok());
+        let now = Instant::now();
+        call.took(&metrics().ledger_seconds, result, now - begun);
+        self.health.note(Of::Ledger, answer.is_ok(), now);
         answer
     }
 
@@ -62,7 +63,7 @@ impl Ledger for ObservedLedger {
 
     async fn identity(&self) -> Result<Option<String>, Unavailable> {
         let begun = Instant::now();
-        let name = self.note("identity", begun, self.inner.identity().await)?;
+        let name = self.note(call!("identity"), begun, self.inner.identity().await)?;
         if let Some(name) = &name {
             self.recognise(name);
         }
@@ -71,32 +72,32 @@ impl Ledger for ObservedLedger {
 
     async fn now(&self) -> Result<LedgerTime, Unavailable> {
         let begun = Instant::now();
-        self.note("now", begun, self.inner.now().await)
+        self.note(call!("now"), begun, self.inner.now().await)
     }
 
     async fn reserve(&self, call: &Reserve) -> Reply<Admission> {
         let begun = Instant::now();
-        self.note("reserve", begun, self.inner.reserve(call).await)
+        self.note(call!("reserve"), begun, self.inner.reserve(call).await)
     }
 
     async fn extend(&self, call: Extend<'_>) -> Reply<Extension> {
         let begun = Instant::now();
-        self.note("extend", begun, self.inner.extend(call).await)
+        self.note(call!("extend"), begun, self.inner.extend(call).await)
     }
 
     async fn settle(&self, call: &Settle) -> Reply<Settlement> {
         let begun = Instant::now();
-        self.note("settle", begun, self.inner.settle(call).await)
+        self.note(call!("settle"), begun, self.inner.settle(call).await)
     }
 
     async fn usage(&self, project: &ProjectId) -> Reply<Usage> {
         let begun = Instant::now();
-        self.note("usage", begun, self.inner.usage(project).await)
+        self.note(call!("usage"), begun, self.inner.usage(project).await)
     }
 
     async fn history(&self, project: &ProjectId, days: u32) -> Reply<Vec<DayUsage>> {
         let begun = Instant::now();
-        self.note("history", begun, self.inner.history(project, days).await)
+        self.note(call!("history"), begun, self.inner.history(project, days).await)
     }
 
     async fn audit(
@@ -108,47 +109,47 @@ impl Ledger for ObservedLedger {
         limit: usize,
     ) -> Reply<AuditPage> {
         let begun = Instant::now();
-        self.note("audit", begun, self.inner.audit(project, day, filter, from, limit).await)
+        self.note(call!("audit"), begun, self.inner.audit(project, day, filter, from, limit).await)
     }
 
     async fn verify(&self, project: &ProjectId, day: Option<Day>) -> Reply<Verification> {
         let begun = Instant::now();
-        self.note("verify", begun, self.inner.verify(project, day).await)
+        self.note(call!("verify"), begun, self.inner.verify(project, day).await)
     }
 
     async fn set_allowance(&self, project: &ProjectId, exception: Option<&Override>) -> Reply<()> {
         let begun = Instant::now();
-        self.note("set_allowance", begun, self.inner.set_allowance(project, exception).await)
+        self.note(call!("set_allowance"), begun, self.inner.set_allowance(project, exception).await)
     }
 
     async fn allowance(&self, project: &ProjectId) -> Reply<Option<Override>> {
         let begun = Instant::now();
-        self.note("allowance", begun, self.inner.allowance(project).await)
+        self.note(call!("allowance"), begun, self.inner.allowance(project).await)
     }
 
     async fn record_link(&self, project: &ProjectId, link: &Link) -> Reply<()> {
         let begun = Instant::now();
-        self.note("record_link", begun, self.inner.record_link(project, link).await)
+        self.note(call!("record_link"), begun, self.inner.record_link(project, link).await)
     }
 
     async fn links(&self, project: &ProjectId, after: Option<LinkId>, limit: usize) -> Reply<Vec<Link>> {
         let begun = Instant::now();
-        self.note("links", begun, self.inner.links(project, after, limit).await)
+        self.note(call!("links"), begun, self.inner.links(project, after, limit).await)
     }
 
     async fn revoke_link(&self, project: &ProjectId, id: LinkId) -> Reply<bool> {
         let begun = Instant::now();
-        self.note("revoke_link", begun, self.inner.revoke_link(project, id).await)
+        self.note(call!("revoke_link"), begun, self.inner.revoke_link(project, id).await)
     }
 
     async fn adjust(&self, call: &Adjust) -> Reply<Adjustment> {
         let begun = Instant::now();
-        self.note("adjust", begun, self.inner.adjust(call).await)
+        self.note(call!("adjust"), begun, self.inner.adjust(call).await)
     }
 
     async fn sweep(&self) -> Reply<usize> {
         let begun = Instant::now();
-        let answer = self.note("sweep", begun, self.inner.sweep().await);
+        let answer = self.note(call!("sweep"), begun, self.inner.sweep().await);
         let result = if answer.is_ok() { "ok" } else { "failed" };
         metrics().sweeps.get_or_create(&ResultLabels { result }).inc();
         if let Ok(swept) = &answer {

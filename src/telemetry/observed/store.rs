@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::store::{Folders, Opened, Page, Stat, Store, StoreError};
 use crate::telemetry::health::{Health, Of};
-use crate::telemetry::metrics::{CallLabels, metrics};
+use crate::telemetry::metrics::{Call, metrics};
 
 /// Another store, observed.
 pub struct ObservedStore {
@@ -23,7 +23,7 @@ impl ObservedStore {
         Self { inner, health }
     }
 
-    fn note<T>(&self, call: &'static str, begun: Instant, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn note<T>(&self, call: &Call, begun: Instant, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         let result = match &answer {
             Ok(_) => "ok",
             Err(StoreError::NotFound) => "not_found",
@@ -32,8 +32,9 @@ impl ObservedStore {
             Err(StoreError::Encoded(_)) => "encoded",
             Err(StoreError::Unavailable(_)) => "unavailable",
         };
-        metrics().store_seconds.get_or_create(&CallLabels { call, result }).observe(begun.elapsed().as_secs_f64());
-        self.health.note(Of::Store, !matches!(answer, Err(StoreError::Unavailable(_))));
+        let now = Instant::now();
+        call.took(&metrics().store_seconds, result, now - begun);
+        self.health.note(Of::Store, !matches!(answer, Err(StoreError::Unavailable(_))), now);
         answer
     }
 }
@@ -42,22 +43,22 @@ impl ObservedStore {
 impl Store for ObservedStore {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
         let begun = Instant::now();
-        self.note("stat", begun, self.inner.stat(key).await)
+        self.note(call!("stat"), begun, self.inner.stat(key).await)
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
         let begun = Instant::now();
-        self.note("list", begun, self.inner.list(prefix, after, limit).await)
+        self.note(call!("list"), begun, self.inner.list(prefix, after, limit).await)
     }
 
     async fn folders(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Folders, StoreError> {
         let begun = Instant::now();
-        self.note("folders", begun, self.inner.folders(prefix, after, limit).await)
+        self.note(call!("folders"), begun, self.inner.folders(prefix, after, limit).await)
     }
 
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
         let begun = Instant::now();
-        self.note("open", begun, self.inner.open(key, of, range).await)
+        self.note(call!("open"), begun, self.inner.open(key, of, range).await)
     }
 
     fn looks_cost(&self) -> bool {

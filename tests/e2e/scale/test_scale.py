@@ -8,10 +8,10 @@ import json
 import os
 import signal
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 
 from conftest import Cluster, Nginx, operations, shipped
-from traffic import File, Traffic
+from traffic import File, Traffic, entries, today
 
 MIB = 1 << 20
 PROJECTS = ["p0", "p1", "p2", "p3"]
@@ -112,23 +112,6 @@ def ask(installation, path, project, **more):
     return body
 
 
-def entries(installation, project, days):
-    """The lines of the audit, by request id."""
-    lines = defaultdict(list)
-    for day in days:
-        headers = {"Accept": "application/x-ndjson", "Authorization": f"Bearer {installation.keys[project]}"}
-        status, _, body = installation.replicas[-1].get(f"/v1/quota/audit?day={day}", headers)
-        assert status == 200, body
-        for line in body.splitlines():
-            line = json.loads(line)
-            lines[line.get("request_id")].append(line)
-    return lines
-
-
-def today():
-    return time.strftime("%Y-%m-%d", time.gmtime())
-
-
 def test_nothing_is_wrong_or_lost_while_parts_are_killed_and_added(tmp_path, redis, running):
     installation = Installation(operations.Folder(tmp_path), redis, running)
     scarce = json.dumps({"daily_bytes": SCARCE_BYTES, "reason": "a test"}).encode()
@@ -178,7 +161,7 @@ def judge(installation, reads, days):
         for day in days:
             sums = json.loads(ask(installation, f"/v1/quota/audit/verify?day={day}", project))
             assert sums["balanced"] and sums["leases"] == sums["reserved_bytes"] == 0, sums
-        lines = entries(installation, project, days)
+        lines = entries(installation.replicas[-1], installation.keys[project], days)
         outcomes = Counter(line["outcome"] for of_one in lines.values() for line in of_one)
         print(project, dict(outcomes))
         expired += outcomes["expired"]

@@ -8,6 +8,7 @@ import random
 import threading
 import time
 import uuid
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 # Clients of each kind, for each project.
@@ -18,7 +19,7 @@ SIP, REST = 256 << 10, 0.02
 AFTER_A_FAILURE = 0.05
 
 
-@dataclass
+@dataclass(slots=True)
 class Read:
     """One request, and what came of it."""
 
@@ -43,11 +44,20 @@ class Traffic:
     files: dict
     reads: list = field(default_factory=list)
 
+    each, pause = EACH, PAUSE
+
+    def kinds(self, project):
+        """What clients of a project do."""
+        return self._whole, self._slow, self._range, self._window
+
+    def connect(self):
+        return http.client.HTTPConnection(*self.address, timeout=60)
+
     def __enter__(self):
         self._over = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(project, kind, seed))
-            for project in self.keys for kind in (self._whole, self._slow, self._range, self._window) for seed in range(EACH)
+            for project in self.keys for kind in self.kinds(project) for seed in range(self.each)
         ]
         for thread in self._threads:
             thread.start()
@@ -65,7 +75,7 @@ class Traffic:
 
     def _run(self, project, kind, seed):
         chance = random.Random(f"{project} {kind.__name__} {seed}")
-        connection = http.client.HTTPConnection(*self.address, timeout=60)
+        connection = self.connect()
         while not self._over.is_set():
             read = Read(f"r-{uuid.uuid4()}", project, kind.__name__, time.monotonic())
             for last in (connection.sock is None, True):
@@ -81,7 +91,7 @@ class Traffic:
                         break
             read.ended = time.monotonic()
             self.reads.append(read)
-            self._over.wait(PAUSE if read.clean else AFTER_A_FAILURE)
+            self._over.wait(self.pause if read.clean else AFTER_A_FAILURE)
         connection.close()
 
     def _ask(self, connection, read, method, path, body=None, **headers):
@@ -139,20 +149,26 @@ class Traffic:
         name = chance.choice(list(self.files))
         content = self.files[name].content
         offset, size = chance.randrange(len(content) - 8192), chance.choice([512, 8192])
-        arguments = {"trial_id": "t1", "name": name, "offset": offset, "max_bytes": size}
+        result = self._call(connection, read, name=name, offset=offset, max_bytes=size)
+        if result is None:
+            return
+        text = result["content"][0]["text"]
+        read.received, read.clean = size, True
+        read.wrong = content[offset:offset + size].decode() not in text
+
+    def _call(self, connection, read, tool="envloop_trial_artifact_read", **arguments):
+        """The result of a tool; None, and why, where it is an error."""
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                "params": {"name": "envloop_trial_artifact_read", "arguments": arguments}}
+                "params": {"name": tool, "arguments": {"trial_id": "t1"} | arguments}}
         answer = self._ask(connection, read, "POST", "/v1/mcp", json.dumps(call), **{"Content-Type": "application/json"})
         if answer.status != 200:
             return self._refusal(answer, read)
         result = json.loads(answer.read())["result"]
-        text = result["content"][0]["text"]
-        if result["isError"]:
-            read.said = text.partition(":")[0]
-            read.refused = read.said == "DOWNLOAD_QUOTA_EXCEEDED"
-            return
-        read.received, read.clean = size, True
-        read.wrong = content[offset:offset + size].decode() not in text
+        if not result["isError"]:
+            return result
+        read.said = result["content"][0]["text"].partition(":")[0]
+        read.refused = read.said == "DOWNLOAD_QUOTA_EXCEEDED"
+        return None
 
 
 class File:
@@ -164,3 +180,20 @@ class File:
         lines = (f"{number:08}{block[number * 63 % (63 * 1024):][:55]}\n" for number in range(size // 64 + 1))
         self.content = "".join(lines).encode()[:size]
         self.digest = hashlib.sha256(self.content).digest()
+
+
+def today():
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
+def entries(service, key, days):
+    """The lines of the audit that a key sees, by request id."""
+    lines = defaultdict(list)
+    for day in days:
+        headers = {"Accept": "application/x-ndjson", "Authorization": f"Bearer {key}"}
+        status, _, body = service.get(f"/v1/quota/audit?day={day}", headers)
+        assert status == 200, body
+        for line in body.splitlines():
+            line = json.loads(line)
+            lines[line.get("request_id")].append(line)
+    return lines

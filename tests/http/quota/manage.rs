@@ -19,9 +19,12 @@ async fn an_override_is_set_shown_and_cleared() {
     assert_eq!(service.json(path).await, set, "the project's own keys see it");
     let refused = service.get("/v1/trials/t1/artifacts/a.txt/content").await;
     assert_eq!(refused.json::<Value>().await.expect("JSON")["limit_bytes"], 150);
-    let unlimited = json!({"daily_bytes": "unlimited", "reason": "for the day"});
+    // The longest reason: characters are counted, not bytes.
+    let why = "é".repeat(500);
+    let unlimited = json!({"daily_bytes": "unlimited", "reason": why});
     let (_, set) = service.operate(Method::PUT, path, Some(unlimited)).await;
-    assert_eq!((&set["override"]["daily_bytes"], &set["override"]["until"]), (&json!("unlimited"), &Value::Null));
+    let want = json!({"daily_bytes": "unlimited", "until": null, "by": "operator", "reason": why});
+    assert_eq!(set["override"], want);
     let quota = service.json("/v1/quota").await;
     assert_eq!((&quota["daily_bytes"], &quota["remaining_bytes"]), (&json!("unlimited"), &Value::Null));
     for _ in 0..2 {

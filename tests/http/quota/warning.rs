@@ -29,6 +29,13 @@ async fn from_the_threshold_on_answers_warn() {
     assert_eq!((&quota["warn_percent"], &quota["warning"]), (&json!(50), &json!(true)), "{quota}");
     let warned = answer("/v1/trials/t1/artifacts/a.txt/content").await;
     assert!(warned.starts_with("\"daily\";r=20;t=") && warned.ends_with(";artifactd-warn=50"), "{warned}");
+    // So does the answer to who is refused.
+    let refused = service.get("/v1/trials/t2/artifacts/日本, \"quoted\".txt/content").await;
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers()["ratelimit"].to_str().expect("text").ends_with(";artifactd-warn=50"));
+    let metrics = service.get("/metrics").await.text().await.expect("text");
+    let warned = metrics.lines().find_map(|line| line.strip_prefix("artifactd_quota_warnings_total "));
+    assert!(warned.expect("counted").parse::<u64>().expect("a number") > 0, "{metrics}");
 }
 
 #[test]

@@ -1,17 +1,18 @@
--- Shared: accounts, and where a project's books lie. `charge.lua`, `reserve.lua` and `refusal.lua` are the only
--- code that changes them; sums and lines are written together, so they agree.
---   base..day..':account'  seven numbers, `>ddddddd` of struct (used, reserved, open, refused, lines, counted,
---                          listed), and what the latest reservation was judged by: bytes, 'unlimited', or '-'
---                          if there was none
+-- Shared: accounts, and where a project's books lie. Sums and lines are written together, so they agree.
+--   base..day..':account'  six numbers, `>I8I8I8I8I8I8` of struct (reserved, open, used, counted, lines, refused);
+--                          then 1 if the day is on the list of days, else 0; then what the latest
+--                          reservation was judged by: bytes, 'unlimited', or '-' if there was none
 --   base..day..':lines'    the audit, a list: `at charged size outcome count id subject`
 --   base..day..':rolled'   the index in that list of each rolled-up line, by its name
---   base..day..':due'      ids of the open leases by deadline
---   base..'days'           the days that have had leases, where the account is `listed` (1, else 0)
+--   base..day..':due'      ids of the open leases by deadline, and '' by `inf`, that is, never
+--   base..'days'           the days that have had leases
 -- A subject is `[channel,key]<tab>[trial,artifact,request]` for a read, with the id of the link fourth
 -- if it was by one; its first half for a rolled-up line, an object for an adjustment.
 -- An account is read once in a script, and saved at its end. It is binary because numbers in a text
--- would cost more to read and write than all else that is done with them.
-local NUMBERS = '>ddddddd'
+-- would cost more to read and write than all else that is done with them; a text is taken for numbers that are
+-- too large, and so for nonsense; `reserve.lua` and `settle.lua`
+-- change those that a read changes where they lie.
+local NUMBERS = '>I8I8I8I8I8I8'
 local accounts = {}
 
 local function account(day)
@@ -22,14 +23,21 @@ local function account(day)
   local start = base .. day
   local key = start .. ':account'
   local stored = redis.call('GET', key)
-  local text = stored or string.rep('\0', 56) .. '-'
-  local used, reserved, open, refused, lines, counted, listed = struct.unpack(NUMBERS, text)
-  -- A table is made at once: each further field that it had no place for would make it anew.
-  local allowance = string.sub(text, 57)
+  local text = stored or string.rep('\0', 48) .. '0-'
+  local numbers, tail = {struct.unpack(NUMBERS, text)}, string.sub(text, 49)
+  for n = 1, 6 do
+    if numbers[n] > MAX then
+      tail = ''
+    end
+  end
+  local listed, allowance = string.match(tail, '^([01])(%S+)$')
+  if not listed then
+    error('what is stored is no account')
+  end
   of = {
-    day = day, start = start, key = key, due = start .. ':due', list = start .. ':lines', stored = stored and allowance, changed = false, used = used,
-    reserved = reserved, open = open, refused = refused, lines = lines, counted = counted, listed = listed,
-    allowance = allowance,
+    day = day, start = start, key = key, due = start .. ':due', list = start .. ':lines', stored = stored, changed = false,
+    reserved = numbers[1], open = numbers[2], used = numbers[3], counted = numbers[4], lines = numbers[5], refused = numbers[6],
+    listed = listed, allowance = allowance,
   }
   accounts[day] = of
   return of
@@ -39,15 +47,13 @@ end
 local function save()
   for _, of in pairs(accounts) do
     if of.changed then
-      local text = struct.pack(NUMBERS, of.used, of.reserved, of.open, of.refused, of.lines, of.counted, of.listed)
-      if of.stored == of.allowance then
-        redis.call('SETRANGE', of.key, '0', text)
-      elseif of.stored then
-        redis.call('SET', of.key, text .. of.allowance, 'KEEPTTL')
+      local text = struct.pack(NUMBERS, of.reserved, of.open, of.used, of.counted, of.lines, of.refused) .. of.listed .. of.allowance
+      if of.stored then
+        redis.call('SET', of.key, text, 'KEEPTTL')
       else
-        redis.call('SET', of.key, text .. of.allowance, 'PX', KEEP_MS)
+        redis.call('SET', of.key, text, 'PX', KEEP_MS)
       end
-      of.stored, of.changed = of.allowance, false
+      of.stored, of.changed = text, false
     end
   end
 end

@@ -1,25 +1,26 @@
 -- Corrects what was charged to a day, once per id.
---   KEYS 1 what is remembered of the adjustment: `day applied bytes reason`
---   ARGV 1-6 today.lua; 7 day; 8 bytes, signed; 9 subject; 10 reason, as JSON
+--   KEYS 1, ARGV 1 today.lua; 2 id; 3 day; 4 bytes, signed; 5 subject; 6 reason, as JSON
 --   {now, 'applied', bytes}
 --   {now, 'conflict'}       the id was used for another day, amount or reason
 --   {now, 'no_such_day'}
-local day = ARGV[7]
+-- What is remembered of it: `day applied bytes reason`.
+local key = base .. 'adjustment:' .. ARGV[2]
+local day = ARGV[3]
 if day < first_kept or day > tomorrow then
   return {now, 'no_such_day'}
 end
-local before = redis.call('GET', KEYS[1])
+local before = redis.call('GET', key)
 if before then
   local on, applied, bytes, reason = string.match(before, '^(%S+) (%-?%d+) (%-?%d+) (.*)$')
   if on >= first_kept then
-    if on ~= day or bytes ~= ARGV[8] or reason ~= ARGV[10] then
+    if on ~= day or bytes ~= ARGV[4] or reason ~= ARGV[6] then
       return {now, 'conflict'}
     end
     return {now, 'applied', applied}
   end
 end
 local of = account(day)
-local applied = post(of, ARGV[8], '0', 'adjusted', '-', ARGV[9])
+local applied = post(of, ARGV[4], '0', 'adjusted', '-', ARGV[5])
 save()
-redis.call('SET', KEYS[1], day .. ' ' .. applied .. ' ' .. ARGV[8] .. ' ' .. ARGV[10], 'PX', KEEP_MS)
+redis.call('SET', key, day .. ' ' .. applied .. ' ' .. ARGV[4] .. ' ' .. ARGV[6], 'PX', KEEP_MS)
 return {now, 'applied', applied}

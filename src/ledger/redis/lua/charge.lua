@@ -7,8 +7,8 @@ local function write(of, charged, size, outcome, id, subject)
   local head = of.lines >= MAX_ENTRIES and string.match(subject, '^([^\t]*)\t')
   if not head then
     local text = written_at .. ' ' .. charged .. ' ' .. size .. ' ' .. outcome .. ' 1 ' .. id .. ' ' .. subject
-    of.lines = redis.call('RPUSH', list, text)
-    if of.lines == 1 then
+    of.lines = of.lines + 1
+    if redis.call('RPUSH', list, text) == 1 then
       redis.call('PEXPIRE', list, KEEP_MS)
     end
     return
@@ -26,8 +26,8 @@ local function write(of, charged, size, outcome, id, subject)
     redis.call('LSET', list, place, text)
     return
   end
-  of.lines = redis.call('RPUSH', list, text)
-  redis.call('HSET', index, name, whole(of.lines - 1))
+  of.lines = of.lines + 1
+  redis.call('HSET', index, name, whole(redis.call('RPUSH', list, text) - 1))
   redis.call('PEXPIRE', index, KEEP_MS)
 end
 
@@ -54,5 +54,5 @@ local function give_back(of, id, size)
 end
 
 local function put_mark(key, state, day, size, charged)
-  put(key, state, day, size, charged, forgotten_at, '', MARK_LIVES_MS)
+  put(key, state, day, forgotten_at, size, charged, '', MARK_LIVES_MS)
 end

@@ -1,9 +1,8 @@
 -- Expires leases of a project that are due, in the order given.
---   KEYS 1 the days that have open leases
---   ARGV 1-6 today.lua; 7, 8 the day and id of the first; 9, 10 of the second; ...
+--   KEYS 1, ARGV 1 today.lua; 2, 3 the day and id of the first; 4, 5 of the second; ...
 --   {now, 'expired', how many}
 local count = 0
-for n = 7, LAST_ARGUMENT, 2 do
+for n = 2, LAST_ARGUMENT, 2 do
   local day, id = ARGV[n], ARGV[n + 1]
   local record = known(base .. 'id:' .. id)
   -- Extended or ended since it was looked at: not due any more.

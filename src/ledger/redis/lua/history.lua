@@ -1,11 +1,10 @@
 -- The accounts of some days, after the due leases of each were swept.
---   KEYS 1 today's account
---   ARGV 1-6 today.lua; 7... the days, today first
+--   KEYS 1, ARGV 1 today.lua; 2... the days, today first
 --   {now, 'history', allowance in force, then for each day:
 --        allowance of its last reservation or '-', used, reserved, refused, lines, counted}
 --   {now, 'again'}    more leases are due: repeat
-local reply = {now, 'history', allowed()}
-for n = 7, LAST_ARGUMENT do
+local reply = {now, 'history', allowance}
+for n = 2, LAST_ARGUMENT do
   local of = account(ARGV[n])
   if of.open > 0 and sweep(of, SWEEP_BATCH) then
     return {now, 'again'}

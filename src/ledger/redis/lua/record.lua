@@ -1,17 +1,20 @@
--- Shared: what is remembered of an id, one string each: `state day size amount moment rest`.
---   R  open:    amount = grant,   moment = deadline,             rest = context
---   S  settled: amount = charged, moment = the last ms it is known
---   E  expired: amount = charged, moment = the last ms it is known
---   X  refused: amount = bound,   moment = the last ms it is known,
+-- Shared: what is remembered of an id, one string each: `state day moment size amount rest`.
+--   R  open:    moment = deadline,                amount = grant,   rest = context
+--   S  settled: moment = the last ms it is known, amount = charged
+--   E  expired: moment = the last ms it is known, amount = charged
+--   X  refused: moment = the last ms it is known, amount = bound,
 --      rest = `reason used reserved resets_at retry_at`
 -- The record in a text, size and amount as strings; nil if its time is over.
 local function understood(text)
-  local state, day, size, amount, moment, rest = string.match(text, '^(%a) (%S+) (%d+) (%d+) (%d+) ()')
+  local state, day, moment, size, amount, rest = string.match(text, '^([RSEX]) (%S+) (%d+) (%d+) (%d+) (.*)$')
+  if not state then
+    error('what is stored is no record')
+  end
   moment = moment + 0
   if state ~= 'R' and now > moment then
     return nil
   end
-  return {state = state, day = day, size = size, amount = amount, moment = moment, rest = string.sub(text, rest)}
+  return {state = state, day = day, size = size, amount = amount, moment = moment, rest = rest}
 end
 
 local function known(key)
@@ -20,7 +23,7 @@ local function known(key)
 end
 
 -- All of it strings.
-local function put(key, state, day, size, amount, moment, rest, lives_ms)
-  local text = state .. ' ' .. day .. ' ' .. size .. ' ' .. amount .. ' ' .. moment .. ' ' .. rest
+local function put(key, state, day, moment, size, amount, rest, lives_ms)
+  local text = state .. ' ' .. day .. ' ' .. moment .. ' ' .. size .. ' ' .. amount .. ' ' .. rest
   redis.call('SET', key, text, 'PX', lives_ms)
 end

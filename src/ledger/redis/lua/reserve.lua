@@ -1,9 +1,12 @@
 -- Reserves bytes of today's allowance, for one call after the other. A known id answers its present
 -- state.
---   KEYS 1 what all keys of the project begin with
---   ARGV 1-6 today.lua; then for each call five: id; size; not_after; context; the link's id, or ''
---   {now, 'done', answer of the first, answer of the second, ...}   each a text:
---      reserved grant day deadline allowance used reserved     the last two of today
+--   KEYS 1, ARGV 1 today.lua; ARGV 1 goes on with the calls, each `>c36I8I8Bc0I4c0`: id; not_after; size; the
+--        link's id, or ''; `size grant context`
+--   One string: `>I8I8I8I8Bc0`: now; the deadline of what is admitted; used and reserved today before the first
+--   call; the allowance. Each call was admitted and its size is reserved, but for those that are named
+--   after that, in their order, each `>BI8I8I4c0`: its number, from 0; used and reserved after it; '' if it was
+--   admitted after all, or
+--      reserved grant day deadline    admitted before
 --      refused size bound reason used reserved resets_at retry_at-or-'-'
 --      settled
 --      expired
@@ -11,35 +14,68 @@
 --      stale             executed after not_after: nothing is stored
 --      link_revoked      or expired, or never recorded: nothing is stored
 --      failed why        this call could not be executed
-local of = account(today)
+-- What almost every call needs is written out here, with as few commands, texts, tables and functions as can
+-- be, for each costs. `seldom` makes what the other calls need.
+local calls, at, number = ARGV[1], 47, 0
+local ids, due = base .. 'id:', base .. today .. ':due'
+local ends = now + LEASE_MS
+local deadline = string.format('%d', ends)
+local lease = 'R ' .. today .. ' ' .. deadline .. ' '
+local bound = allowance == 'unlimited' and MAX or math.min(allowance + 0, MAX)
+local key = base .. today .. ':account'
+local stored = redis.call('GET', key)
+local reserved, open, used = 0, 0, 0
+if stored then
+  reserved, open, used = struct.unpack('>I8I8I8', stored)
+  if reserved > MAX or open > MAX or used > MAX then
+    error('what is stored is no account')
+  end
+end
+local used_before, reserved_before, answers = used, reserved, ''
+-- The id of the first lease, and all of them as `ZADD` takes them if there are more: a table costs.
+local first, all, others
 
-local function reserve(id, asked, not_after, context, by)
-  local key, size = base .. 'id:' .. id, asked + 0
-  local grant = size > CREDIT and whole(CREDIT) or asked
-  local record = 'R ' .. today .. ' ' .. asked .. ' ' .. grant .. ' ' .. deadline .. ' ' .. context
+while at <= #calls do
+  local id, not_after, size, by, rest
+  id, not_after, size, by, rest, at = struct.unpack('>c36I8I8Bc0I4c0', calls, at)
   -- Almost always the id is new and admitted: writing it tells, and saves asking first.
-  local before = redis.call('SET', key, record, 'PX', KEEP_MS, 'NX', 'GET')
-  if before or by ~= '' or now > not_after + 0 or of.used + of.reserved + size > bound then
-    local answer = seldom().turned_away(key, before, record, asked, not_after + 0, by)
-    if answer then
-      return answer
+  local before, answer = redis.pcall('SET', ids .. id, lease .. rest, 'PX', KEEP_MS, 'NX', 'GET'), nil
+  if before or by ~= '' or now > not_after or used + reserved + size > bound then
+    others = others or seldom(now, base, today, resets_at, allowance, bound)
+    answer, reserved, open, used =
+      others.judge(reserved, open, used, ids .. id, before, lease .. rest, size, not_after, by, first and ends)
+  end
+  if not answer then
+    if not first then
+      first = id
+    elseif not all then
+      all = {due, deadline, first, deadline, id}
+    else
+      local n = #all
+      all[n + 1], all[n + 2] = deadline, id
     end
+    reserved, open = reserved + size, open + 1
   end
-  redis.call('ZADD', of.due, deadline, id)
-  if of.open == 0 then
-    redis.call('PEXPIRE', of.due, KEEP_MS)
+  if others then
+    answers = answers .. struct.pack('>BI8I8I4c0', number, used, reserved, #(answer or ''), answer or '')
   end
-  if of.listed == 0 then
-    seldom().list_day(of)
-  end
-  of.reserved, of.open, of.allowance, of.changed = of.reserved + size, of.open + 1, allowance, true
-  return reserved(grant, today, deadline)
+  number = number + 1
 end
 
-local reply = {now, 'done'}
-for n = 7, LAST_ARGUMENT, 5 do
-  local sound, answer = pcall(reserve, ARGV[n], ARGV[n + 1], ARGV[n + 2], ARGV[n + 3], ARGV[n + 4])
-  reply[#reply + 1] = sound and answer or failed(answer)
+if first then
+  local added = all and redis.pcall('ZADD', unpack(all)) or redis.pcall('ZADD', due, deadline, first)
+  if type(added) == 'table' then
+    -- There is no such list: nothing is reserved.
+    for n = 3, all and #all or 3, 2 do
+      redis.call('DEL', ids .. (all and all[n] or first))
+    end
+    return added
+  end
 end
-save()
-return reply
+if others or not stored or string.sub(stored, 49) ~= '1' .. allowance then
+  others = others or seldom(now, base, today, resets_at, allowance, bound)
+  others.close(reserved, open, used, first)
+else
+  redis.call('SETRANGE', key, '0', struct.pack('>I8I8', reserved, open))
+end
+return struct.pack('>I8I8I8I8Bc0', now, ends, used_before, reserved_before, #allowance, allowance) .. answers

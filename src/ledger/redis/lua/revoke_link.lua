@@ -1,10 +1,9 @@
 -- Revokes a link. It stays recorded until it expires, so that a late copy of the call that recorded
 -- it does not bring it back.
---   KEYS 1 the link
---   ARGV 1-6 today.lua; 7 id
+--   KEYS 1, ARGV 1 today.lua; 2 id
 --   {now, 'revoked'}    now or before
 --   {now, 'unknown'}    never recorded, or expired
-local id = ARGV[7]
+local id = ARGV[2]
 local known = link(id)
 if not known or known.over then
   return {now, 'unknown'}

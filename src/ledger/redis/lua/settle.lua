@@ -1,68 +1,89 @@
 -- Ends reservations, one call after the other: charges what was handed out, at most the reserved size.
---   KEYS 1 what all keys of the project begin with
---   ARGV 1-6 today.lua; then for each call seven: id; actual; size; day of the admission or ''; last
---        deadline known; outcome; context
---   {now, 'done', answer of the first, answer of the second, ...}   each a text:
+--   KEYS 1, ARGV 1 today.lua; ARGV 1 goes on with the calls, each `>c36c10I8I8I8Bc0Bc0Bc0I4c0`: id; day of the
+--        admission, or blanks; what it is charged if it is the open lease that the caller takes it for; size;
+--        actual; what is remembered of it then, `size charged `; how its record begins, `R day deadline size grant `;
+--        what its line has before the subject, ` charged size outcome 1 id `; context
+--   One string. `>I8`: now. Each call was charged as it is said there, but for those that are named after
+--   that, in their order, each `>BI4c0`: its number, from 0; '' if it was charged so, or
 --      settled charged
 --      settled charged unreserved    charged for the first time, beyond any reservation
 --      late              unknown, and too old to be believed: nothing changed
 --      failed why        this call could not be executed
--- The smaller of two strings.
-local function least(one, other)
-  return one ~= other and one + 0 > other + 0 and other or one
-end
-
--- Settles what is no open lease.
-local function settle_late(key, record, id, actual, size, day, deadline, context)
-  if record and record.state == 'S' then
-    return 'settled ' .. record.amount
+-- What almost every call needs is written out here, with as few commands, texts, tables and functions as can
+-- be, for each costs. `seldom` makes what the other calls need.
+local calls, at, number = ARGV[1], 47, 0
+local ids, due, list = base .. 'id:', base .. today .. ':due', base .. today .. ':lines'
+local written, mark = string.format('%d', now), 'S ' .. today .. string.format(' %d ', now + TOMBSTONE_MS)
+local key = base .. today .. ':account'
+local stored = redis.call('GET', key)
+local reserved, open, used, counted, lines = 0, 0, 0, 0, 0
+if stored then
+  reserved, open, used, counted, lines = struct.unpack('>I8I8I8I8I8', stored)
+  if reserved > MAX or open > MAX or used > MAX or counted > MAX or lines > MAX then
+    error('what is stored is no account')
   end
-  local charged, unreserved = '0', ''
-  if record and record.state == 'E' then
-    day, size = record.day, record.size
-    charged = least(actual, size)
-    local difference = charged - record.amount
-    unreserved = difference > 0 and ' unreserved' or ''
-    post(account(day), whole(difference), size, difference > 0 and 'unreserved' or 'corrected', id, context, true)
-  elseif least(actual, size) + 0 == 0 then
-    day = today
-  elseif day == '' or now > deadline + UNRESERVED_MS or day < first_kept or day > tomorrow then
-    return 'late'
-  else
-    charged, unreserved = least(actual, size), ' unreserved'
-    post(account(day), charged, size, 'unreserved', id, context)
-  end
-  put_mark(key, 'S', day, size, charged)
-  return 'settled ' .. charged .. unreserved
 end
+-- Of the first lease that ended: its id, record and line; and those of all, if there are more.
+local first, record, line, all, records, texts
+local answers, others = '', nil
 
-local function settle(id, actual, size, day, deadline, outcome, context)
-  local key = base .. 'id:' .. id
-  local text = redis.call('GET', key)
-  -- Almost always it is the open lease that the caller takes it for: day and size in front, context at
-  -- the end. To see that costs a tenth of taking the record apart. (No context is the end of another: it
-  -- begins with `["CHANNEL"`, which no text in JSON contains, and has the tab.)
-  if not text or string.find(text, 'R ' .. day .. ' ' .. size .. ' ', 1, true) ~= 1
-    or not string.find(text, context, -#context, true) then
-    local record = text and understood(text)
-    if not record or record.state ~= 'R' then
-      return settle_late(key, record, id, actual, size, day, deadline, context)
+while at <= #calls do
+  local id, day, charged, size, actual, marked, head, text, length
+  id, day, charged, size, actual, marked, head, text, length, at = struct.unpack('>c36c10I8I8I8Bc0Bc0Bc0I4', calls, at)
+  -- Almost always it is the open lease that the caller takes it for: to write what it ends as tells, and
+  -- saves asking first.
+  local before, answer = nil, nil
+  if day == today and size <= reserved and open >= 1 and lines < MAX_ENTRIES and used + charged <= MAX then
+    before = redis.pcall('SET', ids .. id, mark .. marked, 'PX', MARK_LIVES_MS, 'XX', 'GET')
+  end
+  if type(before) == 'string' and string.sub(before, 1, #head) == head then
+    text = written .. text .. string.sub(before, #head + 1)
+    if not first then
+      first, record, line = id, before, text
+    elseif not all then
+      all, records, texts = {due, first, id}, {record, before}, {list, line, text}
+    else
+      local n = #all + 1
+      all[n], records[n - 1], texts[n] = id, before, text
     end
-    day, size, context = record.day, record.size, record.rest
+    reserved, open, used, counted, lines = reserved - size, open - 1, used + charged, counted + 1, lines + 1
+  else
+    others = others or seldom(now, base, today)
+    answer, reserved, open, used, counted, lines = others.settle(
+      {reserved, open, used, counted, lines}, ids .. id, before, id, day, size, actual, head, text, string.sub(calls, at, at + length - 1))
   end
-  actual = least(actual, size)
-  local of = account(day)
-  give_back(of, id, size)
-  post(of, actual, size, outcome, id, context)
-  put_mark(key, 'S', day, size, actual)
-  return 'settled ' .. actual
+  if others then
+    answers = answers .. struct.pack('>BI4c0', number, #(answer or ''), answer or '')
+  end
+  at, number = at + length, number + 1
 end
 
-local reply = {now, 'done'}
-for n = 7, LAST_ARGUMENT, 7 do
-  local sound, answer = pcall(
-    settle, ARGV[n], ARGV[n + 1], ARGV[n + 2], ARGV[n + 3], ARGV[n + 4], ARGV[n + 5], ARGV[n + 6])
-  reply[#reply + 1] = sound and answer or failed(answer)
+if first then
+  local pushed = all and redis.pcall('RPUSH', unpack(texts)) or redis.pcall('RPUSH', list, line)
+  local removed = pushed
+  if type(pushed) == 'number' then
+    removed = all and redis.pcall('ZREM', unpack(all)) or redis.pcall('ZREM', due, first)
+  end
+  if type(removed) == 'table' then
+    -- There is no such list: nothing is settled.
+    all, records = all or {due, first}, records or {record}
+    for n = 1, #records do
+      redis.call('SET', ids .. all[n + 1], records[n], 'PX', KEEP_MS)
+    end
+    if pushed ~= removed then
+      redis.call('LTRIM', list, '0', string.format('%d', -1 - #records))
+    end
+    return removed
+  end
+  if pushed == (all and #records or 1) then
+    redis.call('PEXPIRE', list, KEEP_MS)
+  end
+  lines = pushed
+  if not others then
+    redis.call('SETRANGE', key, '0', struct.pack('>I8I8I8I8I8', reserved, open, used, counted, lines))
+  end
 end
-save()
-return reply
+if others then
+  others.close(reserved, open, used, counted, lines)
+end
+return struct.pack('>I8', now) .. answers

@@ -1,8 +1,10 @@
--- Shared: the arguments that every script of a project begins with, and the check that the day which
--- the caller takes for today is the day of this clock. If it is not, nothing happens: {now, 'days'}.
---   ARGV 1 what all keys of the project begin with; 2 the day; 3 its first ms; 4 the first ms after
---   it; 5 the first day that is kept; 6 the day after it
-local base, today, resets_at, first_kept, tomorrow = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6]
-if now < ARGV[3] + 0 or now >= resets_at + 0 then
+-- Shared: what every script of a project begins with, and the check that the day which the caller takes for
+-- today is the day of this clock. If it is not, nothing happens: {now, 'days'}.
+--   KEYS 1 what all keys of the project begin with
+--   ARGV 1 `>I8I8c10c10c10` of struct: the first ms of the day; the first ms after it; the day; the first day
+--          that is kept; the day after it. One argument, for each costs more than to take all of this apart.
+local base = KEYS[1]
+local begins, resets_at, today = struct.unpack('>I8I8c10', ARGV[1])
+if now < begins or now >= resets_at then
   return {now, 'days'}
 end

@@ -1,0 +1,280 @@
+//! Calls that go in one script: usual ones and all others among them, each with its own answer.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use artifactd::artifact::ArtifactName;
+use artifactd::ledger::redis::Redis;
+use artifactd::ledger::{
+    Admission, AuditFilter, Channel, Clock, Context, Extend, Ledger, LedgerTime, LinkId, Outcome, RefusalReason,
+    Reserve, Settle, Settlement, Subject, Unavailable,
+};
+use tokio::task::JoinSet;
+
+use crate::redis::options;
+use crate::servers::Server;
+use crate::servers::redis::{ask, server, url};
+use crate::support::{self, ManualClock, NOON, context, id, policy, project};
+
+/// A ledger in a server of its own.
+pub(super) struct Own {
+    pub(super) server: Server,
+    pub(super) clock: ManualClock,
+    pub(super) ledger: Arc<Redis>,
+    /// What its keys begin with.
+    pub(super) base: String,
+}
+
+impl Own {
+    pub(super) fn new(allowance: u64) -> Self {
+        let (server, clock, options) = (server(&[]), ManualClock::at(NOON), options());
+        let base = format!("{}:1:{{p}}:", options.namespace);
+        let url = url(server.address.port());
+        let ledger = Redis::open_with_clock(&url, policy(allowance), options, clock.clone()).unwrap();
+        Self { server, clock, ledger: Arc::new(ledger), base }
+    }
+
+    pub(super) fn ask(&self, words: &[&str]) -> String {
+        ask(self.server.address.port(), words)
+    }
+
+    pub(super) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.base)
+    }
+
+    pub(super) fn record(&self, n: u128) -> String {
+        self.key(&format!("id:{}", id(n)))
+    }
+
+    pub(super) async fn reserve(&self, n: u128, size: u64) -> Result<Admission, Unavailable> {
+        Ok(self.ledger.reserve(&support::reserve(n, size, NOON + 10_000)).await?.reply)
+    }
+
+    pub(super) async fn settle(&self, n: u128, actual: u64, size: u64) -> Result<Settlement, Unavailable> {
+        Ok(self.ledger.settle(&support::settle(n, actual, size, self.clock.now_ms())).await?.reply)
+    }
+
+    /// Makes calls of one kind. The server is held up meanwhile, so that all but the first go in one script, in
+    /// this order.
+    async fn together<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+        &self,
+        calls: impl IntoIterator<Item = F>,
+    ) -> Vec<T> {
+        self.ask(&["CLIENT", "PAUSE", "300"]);
+        let mut tasks = JoinSet::new();
+        for (n, call) in calls.into_iter().enumerate() {
+            tasks.spawn(async move { (n, call.await) });
+        }
+        let mut answers = tasks.join_all().await;
+        answers.sort_by_key(|(n, _)| *n);
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    async fn reserves(&self, calls: Vec<Reserve>) -> Vec<Result<Admission, Unavailable>> {
+        let one = |ledger: Arc<Redis>, call: Reserve| async move { Ok(ledger.reserve(&call).await?.reply) };
+        self.together(calls.into_iter().map(|call| one(Arc::clone(&self.ledger), call))).await
+    }
+
+    async fn settles(&self, calls: Vec<Settle>) -> Vec<Result<Settlement, Unavailable>> {
+        let one = |ledger: Arc<Redis>, call: Settle| async move { Ok(ledger.settle(&call).await?.reply) };
+        self.together(calls.into_iter().map(|call| one(Arc::clone(&self.ledger), call))).await
+    }
+
+    pub(super) async fn sums(&self) -> (u64, u64, u64) {
+        let sums = self.ledger.verify(&project("p"), None).await.unwrap().reply;
+        assert!(sums.balanced(), "{sums:?}");
+        (sums.used, sums.reserved, sums.leases)
+    }
+}
+
+fn reserve(n: u128, size: u64) -> Reserve {
+    support::reserve(n, size, NOON + 10_000)
+}
+
+/// What is to be seen of an answer.
+fn seen(answer: &Result<Admission, Unavailable>) -> String {
+    match answer {
+        Ok(Admission::Reserved(lease, standing)) => {
+            format!("{} of {}+{}", lease.grant, standing.used, standing.reserved)
+        }
+        Ok(Admission::Refused(refusal)) => match refusal.reason {
+            RefusalReason::Busy => format!("busy for {}", refusal.retry_after_ms.unwrap()),
+            reason => reason.as_str().to_owned(),
+        },
+        Ok(other) => format!("{other:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn calls_that_are_not_simply_admitted_go_with_others_that_are() {
+    let own = Own::new(1000);
+    own.reserve(1, 40).await.unwrap();
+    own.reserve(2, 7).await.unwrap();
+    own.settle(2, 7, 7).await.unwrap();
+    own.ask(&["SET", &own.record(18), "R today"]);
+    own.ask(&["LPUSH", &own.record(19), "x"]);
+    let by_unknown_link = Context { channel: Channel::Link, link_id: Some(LinkId(uuid::Uuid::nil())), ..context() };
+    let answers = own
+        .reserves(vec![
+            reserve(100, 0),
+            reserve(10, 50),
+            reserve(11, 4),
+            reserve(1, 40),
+            reserve(2, 7),
+            Reserve { not_after: LedgerTime(NOON - 1), ..reserve(12, 9) },
+            reserve(13, 300),
+            reserve(13, 300),
+            reserve(14, 1001),
+            Reserve { context: by_unknown_link, ..reserve(15, 9) },
+            reserve(16, 5),
+            reserve(17, 700),
+            reserve(18, 1),
+            reserve(19, 1),
+            reserve(20, 0),
+            reserve(21, 994),
+            reserve(22, 594),
+        ])
+        .await;
+    let seen: Vec<_> = answers.iter().map(seen).collect();
+    let (said, wrong): (Vec<_>, Vec<_>) = seen.iter().map(String::as_str).partition(|text| !text.contains(':'));
+    let want = [
+        "0 of 7+40",
+        "10 of 7+90",
+        "4 of 7+94",
+        "10 of 7+94",
+        "Settled",
+        "Stale",
+        "10 of 7+394",
+        "10 of 7+394",
+        "too_large",
+        "LinkRevoked",
+        "5 of 7+399",
+        "busy for 30000",
+        "0 of 7+399",
+        "spent",
+        "10 of 7+993",
+    ];
+    assert_eq!(said, want);
+    assert!(wrong[0].contains("no record") && wrong[1].contains("WRONGTYPE") && wrong.len() == 2, "{wrong:?}");
+    assert_eq!(own.sums().await, (7, 993, 8));
+    let usage = own.ledger.usage(&project("p")).await.unwrap().reply;
+    assert_eq!((usage.open, usage.refused), (8, 3));
+    assert_eq!(own.ask(&["GET", &own.record(18)]), "R today", "what is nonsense stays as it is");
+}
+
+#[tokio::test]
+async fn the_earliest_end_may_be_that_of_a_lease_of_the_same_script() {
+    let own = Own::new(100);
+    own.reserve(1, 1).await.unwrap();
+    own.settle(1, 1, 1).await.unwrap();
+    let answers = own.reserves(vec![reserve(2, 101), reserve(3, 50), reserve(4, 50)]).await;
+    assert_eq!(answers.iter().map(seen).collect::<Vec<_>>(), ["too_large", "10 of 1+50", "busy for 30000"]);
+}
+
+#[tokio::test]
+async fn settles_that_are_not_simply_charged_go_with_others_that_are() {
+    let own = Own::new(10_000);
+    let (p, rules) = (project("p"), own.ledger.rules().clone());
+    for (n, size) in [(1, 40), (3, 20), (9, 6)] {
+        own.reserve(n, size).await.unwrap();
+    }
+    own.settle(9, 6, 6).await.unwrap();
+    own.clock.step(rules.lease_ms);
+    // 1 and 3 are charged their grants, 10 each.
+    assert_eq!(own.ledger.usage(&p).await.unwrap().reply.used, 26);
+    let late = NOON + rules.lease_ms + 10_000;
+    for (n, size) in [(10, 50), (11, 4), (12, 300), (13, 5), (14, 0), (100, 1)] {
+        own.ledger.reserve(&support::reserve(n, size, late)).await.unwrap();
+    }
+    let asked = own.ledger.now().await.unwrap();
+    own.ledger.extend(Extend { project: &p, id: id(12), grant: 300, asked }).await.unwrap();
+    own.ask(&["SET", &own.record(18), "S"]);
+    own.ask(&["LPUSH", &own.record(19), "x"]);
+    let settle = |n, actual, size| support::settle(n, actual, size, own.clock.now_ms());
+    let yesterday = settle(0, 1, 1).day.unwrap().plus(-1);
+    let answers = own
+        .settles(vec![
+            settle(100, 1, 1),
+            settle(10, 20, 50),
+            settle(11, 9, 4),
+            settle(9, 0, 6),
+            settle(997, 5, 5),
+            settle(996, 0, 5),
+            Settle { deadline: LedgerTime(0), ..settle(995, 5, 5) },
+            Settle { day: None, ..settle(994, 5, 5) },
+            Settle { day: Some(yesterday), ..settle(993, 3, 3) },
+            settle(12, 299, 300),
+            settle(18, 1, 1),
+            settle(19, 1, 1),
+            settle(1, 4, 40),
+            settle(3, 10, 20),
+            // The record knows better.
+            settle(13, 5, 3),
+            settle(14, 0, 0),
+            settle(10, 1, 50),
+        ])
+        .await;
+    let seen = |answer: &Result<Settlement, Unavailable>| match answer {
+        Ok(Settlement::Settled(charged)) => charged.to_string(),
+        Ok(Settlement::TooLate) => "late".to_owned(),
+        Err(error) => if error.to_string().contains("no record") { "?" } else { "WRONGTYPE" }.to_owned(),
+    };
+    let want = ["1", "20", "4", "6", "5", "0", "late", "late", "3", "299", "?", "WRONGTYPE", "4", "10", "5", "0", "20"];
+    assert_eq!(answers.iter().map(seen).collect::<Vec<_>>(), want);
+    // 26 before; 10, 11, 12, 13 and 100 as they were settled; 997 beyond any reservation; 1 corrected.
+    assert_eq!(own.sums().await, (26 + 20 + 4 + 299 + 5 + 1 + 5 - 6, 0, 0));
+    let of_yesterday = own.ledger.verify(&p, Some(yesterday)).await.unwrap().reply;
+    assert_eq!((of_yesterday.used, of_yesterday.balanced()), (3, true));
+    let count = async |outcome| {
+        let filter = AuditFilter { outcome: Some(outcome), ..AuditFilter::default() };
+        own.ledger.audit(&p, None, &filter, None, 9).await.unwrap().reply.total_count
+    };
+    assert_eq!(count(Outcome::Completed).await, 7);
+    assert_eq!((count(Outcome::Corrected).await, count(Outcome::Unreserved).await), (1, 1));
+    // What was looked at lies where it lay, and ends when it would have ended.
+    assert_eq!(own.ask(&["GET", &own.record(18)]), "S");
+    let lives: u64 = own.ask(&["PTTL", &own.record(9)]).parse().unwrap();
+    assert!((rules.tombstone_ms - rules.lease_ms..=rules.tombstone_ms + 1000).contains(&lives), "{lives}");
+    assert_eq!(own.ask(&["EXISTS", &own.record(995), &own.record(994)]), "0");
+}
+
+#[tokio::test]
+async fn each_of_many_has_its_own_size_and_names() {
+    let own = Own::new(1 << 53);
+    own.reserve(1, 0).await.unwrap();
+    let sizes = [0, 1, u64::from(u32::MAX), 1 << 32, (1 << 52) - 1];
+    let names = ["a", "日本/語 '\"%_;--", "cafe\u{301}", &"x".repeat(1024), &"é/".repeat(300)[..899]];
+    let calls: Vec<_> = (0..75_usize)
+        .map(|n| {
+            let artifact = ArtifactName::parse(names[n % 5]).unwrap();
+            let key_id = [String::new(), "\t\0\n".to_owned(), "k".repeat(3000)][n % 3].clone();
+            let context = Context { artifact, key_id, request_id: format!("r{n}"), ..context() };
+            // The largest once: together they would not fit.
+            let size = if n < 5 { sizes[n] } else { sizes[n % 4] };
+            Reserve { context, ..reserve(1000 + n as u128, size) }
+        })
+        .collect();
+    let mut reserved = 0;
+    for (call, answer) in calls.iter().zip(own.reserves(calls.clone()).await) {
+        reserved += call.size;
+        let Admission::Reserved(lease, standing) = answer.unwrap() else { panic!("{call:?}") };
+        assert_eq!((lease.grant, standing.reserved), (call.size.min(10), reserved), "{call:?}");
+    }
+    assert_eq!(own.sums().await, (0, reserved, 76));
+    let settles = calls.iter().zip(1000..).map(|(call, n)| Settle {
+        context: call.context.clone(),
+        ..support::settle(n, call.size / 2, call.size, NOON)
+    });
+    for (call, answer) in calls.iter().zip(own.settles(settles.collect()).await) {
+        assert_eq!(answer.unwrap(), Settlement::Settled(call.size / 2), "{call:?}");
+    }
+    let used = calls.iter().map(|call| call.size / 2).sum();
+    assert_eq!(own.sums().await, (used, 0, 1));
+    let page = own.ledger.audit(&project("p"), None, &AuditFilter::default(), None, 99).await.unwrap().reply;
+    assert_eq!(page.entries.len(), 75);
+    for entry in &page.entries {
+        let call = calls.iter().find(|call| call.id.to_string() == entry.id).unwrap();
+        assert_eq!((&entry.subject, entry.size), (&Subject::Read(call.context.clone()), call.size));
+    }
+}
