@@ -88,10 +88,10 @@ soak: tools ## Faults under load, random histories (SOAK_SECONDS=300 for each), 
 		tests/e2e/downloads/test_slow_clients.py tests/e2e/downloads/test_large_archives.py
 
 .PHONY: bench
-bench: target/venv/.installed target/venv-images/.installed ## Downloads beside nginx, windows, images beside decoders, calls beside rmcp
+bench: target/venv/.installed target/venv-images/.installed ## Downloads beside nginx (DOWNLOADS='--sizes 1MiB'), windows, images beside decoders, calls beside rmcp
 	tests/debian-packages.sh bench
 	cargo build --locked --release
-	target/venv/bin/python benches/downloads.py target/release/artifactd
+	target/venv/bin/python benches/downloads.py target/release/artifactd $(DOWNLOADS)
 	target/venv/bin/python benches/reads.py target/release/artifactd
 	target/venv-images/bin/python benches/images.py
 	cargo build --locked --release --manifest-path benches/peers/Cargo.toml --target-dir target/peers

@@ -1,11 +1,18 @@
-"""Whole downloads of local files beside nginx, in one run: `downloads.py BINARY [SECONDS [ROUNDS]]`.
+"""Whole downloads beside nginx, in one run: `downloads.py BINARY [--stores ...] [--sizes ...] [--connections ...]`.
 
-The servers run on the first processor, the load (wrk) on the second. Rates and processor time are
-medians of interleaved rounds; what to trust on a shared machine are the ratios, above all those of
-processor time, which are the services' alone. artifactd meters every download: in a Redis on the second
-processor, or in its embedded ledger, which "on disk" waits for the disk and "in memory" (/dev/shm) does not.
+The servers run on the first processor, the load (wrk) on the second, and so do a Redis and the store of
+objects (nginx with a directory, which speaks as much S3 as reads need). Rates and processor time are medians of
+interleaved rounds; what to trust on a shared machine are the ratios, above all those of processor time,
+which are the services' alone.
+
+artifactd meters every download: in Redis, or in its embedded ledger, which "on disk" waits for the disk and "in
+memory" (/dev/shm) does not. Beside it runs the same service over a ledger that keeps nothing (`unmetered.rs`):
+what it is better by is the price of metering. Over S3, nginx is a proxy with 8 buffers of 256 KiB.
 """
 
+import argparse
+import json
+import math
 import os
 import re
 import shutil
@@ -13,14 +20,15 @@ import signal
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-SIZES = {"1 KiB": 1 << 10, "64 KiB": 64 << 10, "1 MiB": 1 << 20, "64 MiB": 64 << 20, "1 GiB sparse": 1 << 30}
-CONNECTIONS = (1, 16)
+SIZES = {"1KiB": 1 << 10, "64KiB": 64 << 10, "1MiB": 1 << 20, "64MiB": 64 << 20, "1GiB": 1 << 30}
+SPARSE = "1GiB"
 TICKS = os.sysconf("SC_CLK_TCK")
+SERVER, LOAD = ["taskset", "-c", "0"], ["taskset", "-c", "1"]
+AGAINST = ("nginx sendfile", "nginx without", "nginx proxy", "unmetered", "unmetered over S3")
 
 
 def free_port():
@@ -49,38 +57,55 @@ def processor_time(pid):
 
 
 class Nginx:
-    def __init__(self, root, folder, sendfile):
+    """One worker; `location` says what of."""
+
+    def __init__(self, folder, name, http, location, processor=SERVER):
         self.port = free_port()
         # As root it drops its rights, and then could not read the files.
         user = "user root;" if os.getuid() == 0 else ""
-        configuration = folder / f"nginx-{sendfile}.conf"
+        configuration = folder / f"nginx-{name}.conf"
         configuration.write_text(
-            f"""{user} daemon off; worker_processes 1; pid {folder}/nginx-{sendfile}.pid; error_log /dev/null;
+            f"""{user} daemon off; worker_processes 1; pid {folder}/nginx-{name}.pid; error_log /dev/null;
             events {{ worker_connections 1024; }}
             http {{
                 access_log off; default_type application/octet-stream; keepalive_requests 1000000000;
-                sendfile {sendfile}; output_buffers 2 128k; tcp_nopush on; tcp_nodelay on;
-                server {{ listen 127.0.0.1:{self.port}; root {root}; }}
+                output_buffers 2 128k; tcp_nopush on; tcp_nodelay on; {http}
+                server {{ listen 127.0.0.1:{self.port}; location / {{ {location} }} }}
             }}"""
         )
-        command = ["taskset", "-c", "0", "/usr/sbin/nginx", "-c", str(configuration)]
+        command = [*processor, "/usr/sbin/nginx", "-c", str(configuration)]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         answers(self.port)
 
     def target(self, name):
-        return [f"http://127.0.0.1:{self.port}/demo/t1/{name}"]
+        return [f"http://127.0.0.1:{self.port}/bucket/demo/t1/{name}"]
+
+
+def of_files(root, folder, sendfile, processor=SERVER):
+    name = f"{sendfile}-{processor[-1]}"
+    return Nginx(folder, name, f"sendfile {sendfile};", f"root {root};", processor)
+
+
+def of_objects(folder, store):
+    """A proxy of the store, tuned for bulk."""
+    http = f"upstream store {{ server 127.0.0.1:{store.port}; keepalive 128; keepalive_requests 1000000000; }}"
+    location = """proxy_pass http://store; proxy_http_version 1.1; proxy_set_header Connection "";
+        proxy_buffers 8 256k; proxy_buffer_size 256k; proxy_busy_buffers_size 512k; proxy_max_temp_file_size 0;"""
+    return Nginx(folder, "proxy", http, location)
 
 
 class Redis:
     def __init__(self):
         self.port = free_port()
-        command = ["taskset", "-c", "1", "redis-server", "--port", str(self.port), "--save", "", "--appendonly", "no"]
+        command = [*LOAD, "redis-server", "--port", str(self.port), "--save", "", "--appendonly", "no"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         answers(self.port)
 
 
 class Artifactd:
-    def __init__(self, binary, root, folder, ledger):
+    """`serve` is the command line up to its settings file."""
+
+    def __init__(self, binary, serve, folder, store, ledger, environment):
         self.port = free_port()
         folder.mkdir()
         keys = folder / "keys.toml"
@@ -91,7 +116,7 @@ class Artifactd:
         configuration.write_text(
             f"""listen = "127.0.0.1:{self.port}"
             [store]
-            url = "file://{root}"
+            {store}
             [ledger]
             url = "{ledger}"
             [quota]
@@ -102,8 +127,8 @@ class Artifactd:
             filter = "warn"
             """
         )
-        command = ["taskset", "-c", "0", binary, "serve", "--config", str(configuration)]
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        command = [*SERVER, *serve, str(configuration)]
+        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, **environment})
         answers(self.port)
 
     def target(self, name):
@@ -111,10 +136,18 @@ class Artifactd:
         return ["-H", f"Authorization: Bearer {self.key}", f"http://127.0.0.1:{self.port}{path}"]
 
 
+def unmetered():
+    """Builds the service without books; its program."""
+    command = ["cargo", "build", "--locked", "--release", "--bench", "unmetered", "--message-format", "json"]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    made = [json.loads(line) for line in told.splitlines()]
+    return next(it["executable"] for it in made if it.get("executable") and it["target"]["name"] == "unmetered")
+
+
 def measure(server, name, size, connections, seconds):
     """Downloads a second, and processor time of the server for each, s."""
     before = processor_time(server.process.pid)
-    command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s"]
+    command = [*LOAD, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s"]
     told = subprocess.run([*command, *server.target(name)], check=True, capture_output=True, text=True).stdout
     used = processor_time(server.process.pid) - before
     assert "Non-2xx" not in told, told
@@ -123,57 +156,106 @@ def measure(server, name, size, connections, seconds):
     received = float(amount) * 1024 ** ["B", "KB", "MB", "GB", "TB"].index(unit)
     took = float(re.search(r"requests in ([\d.]+)s", told)[1])
     downloads = received / size if size > 4096 else float(re.search(r"(\d+) requests in", told)[1])
-    return downloads / took, used / downloads
+    # Nothing may have come through where the machine has too much to do.
+    return downloads / took, used / downloads if downloads else math.inf
+
+
+def fill(folder, sizes):
+    folder.mkdir(parents=True)
+    for name in sizes:
+        with open(folder / name, "wb") as file:
+            if name == SPARSE:
+                file.truncate(SIZES[name])
+            else:
+                file.write(os.urandom(1 << 10) * (SIZES[name] >> 10))
+
+
+def start(options, scratch, memory, servers):
+    """Adds to `servers`; those whose names begin with a hash only serve others."""
+    root, bare = scratch / "root", options.unmetered or unmetered()
+    fill(root / "bucket/demo/t1", options.sizes)
+
+    def artifactd(name, store, ledger, serve=(options.binary, "serve", "--config"), environment={}):
+        folder = scratch / name.replace(" ", "-")
+        servers[name] = Artifactd(options.binary, serve, folder, store, ledger, environment)
+
+    in_memory = iter(f"embedded://{memory}/{number}.db" for number in range(9))
+    if "local" in options.stores:
+        local = f'url = "file://{root}/bucket"'
+        servers["nginx sendfile"] = of_files(root, scratch, "on")
+        servers["nginx without"] = of_files(root, scratch, "off")
+        artifactd("unmetered", local, next(in_memory), serve=(bare,))
+        servers["# Redis"] = redis = Redis()
+        artifactd("in Redis", local, f"redis://127.0.0.1:{redis.port}")
+        artifactd("in memory", local, next(in_memory))
+        artifactd("on disk", local, f"embedded://{scratch}/ledger.db")
+    if "s3" in options.stores:
+        servers["# objects"] = objects = of_files(root, scratch, "on", LOAD)
+        environment = {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{objects.port}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "bench",
+            "AWS_SECRET_ACCESS_KEY": "bench",
+        }
+        s3 = 'url = "s3://bucket"'
+        servers["nginx proxy"] = of_objects(scratch, objects)
+        artifactd("unmetered over S3", s3, next(in_memory), (bare,), environment)
+        artifactd("in memory over S3", s3, next(in_memory), environment=environment)
+        looking = f"{s3}\ncache_seconds = 0"
+        artifactd("in memory over S3, looking", looking, next(in_memory), environment=environment)
+
+
+def report(servers, options):
+    for name in options.sizes:
+        size = SIZES[name]
+        for connections in options.connections:
+            taken = {server: [] for server in servers}
+            for _ in range(options.rounds):
+                for server, runs in taken.items():
+                    runs.append(measure(servers[server], name, size, connections, options.seconds))
+            medians = {server: [statistics.median(column) for column in zip(*runs)] for server, runs in taken.items()}
+            load = "load " + " ".join(f"{load:.1f}" for load in os.getloadavg())
+            print(f"\n{name}, {connections} at once; {load}\n{'':28}downloads/s     MB/s  CPU us each")
+            for server, (rate, cpu) in medians.items():
+                print(f"{server:28}{rate:>11.1f}{rate * size / 1e6:>9.0f}{cpu * 1e6:>13.1f}{against(server, medians)}")
+
+
+def against(server, medians):
+    """Its rate and its processor time as shares of those of the others of its kind."""
+    over_s3 = [name.endswith(("proxy", "S3", "looking")) for name in (server, *AGAINST)]
+    if server.startswith("nginx"):
+        return ""
+    told = ""
+    for other, fits in zip(AGAINST, over_s3[1:]):
+        if other in medians and other != server and fits == over_s3[0]:
+            (rate, cpu), (others_rate, others_cpu) = medians[server], medians[other]
+            told += f"  {rate / others_rate:.2f} / {cpu / max(others_cpu, 1e-9):.2f} of {other}"
+    return told
 
 
 def main():
-    binary = sys.argv[1]
-    seconds, rounds = (int(argument) for argument in (sys.argv[2:] + ["2", "3"][len(sys.argv) - 2 :]))
+    arguments = argparse.ArgumentParser(description="Whole downloads beside nginx")
+    arguments.add_argument("binary")
+    arguments.add_argument("--unmetered", help="the service without books; built if not named")
+    arguments.add_argument("--stores", nargs="+", choices=["local", "s3"], default=["local", "s3"])
+    arguments.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    arguments.add_argument("--connections", nargs="+", type=int, default=[1, 16, 64])
+    arguments.add_argument("--seconds", type=int, default=1, help="of each measurement")
+    arguments.add_argument("--rounds", type=int, default=3)
+    options = arguments.parse_args()
+    servers = {}
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
-        scratch, servers = Path(scratch), {}
-        root = scratch / "store"
-        (root / "demo/t1").mkdir(parents=True)
-        for name, size in SIZES.items():
-            with open(root / "demo/t1" / name.replace(" ", ""), "wb") as file:
-                if "sparse" in name:
-                    file.truncate(size)
-                else:
-                    file.write(os.urandom(1 << 10) * (size >> 10))
         try:
-            servers["nginx sendfile"] = Nginx(root, scratch, "on")
-            servers["nginx without"] = Nginx(root, scratch, "off")
-            servers["Redis"] = redis = Redis()
-            servers["artifactd in Redis"] = Artifactd(binary, root, scratch / "redis", f"redis://127.0.0.1:{redis.port}")
-            servers["artifactd in memory"] = Artifactd(binary, root, scratch / "memory", f"embedded://{memory}/ledger.db")
-            servers["artifactd on disk"] = Artifactd(binary, root, scratch / "disk", f"embedded://{scratch}/ledger.db")
-            report({name: server for name, server in servers.items() if name != "Redis"}, seconds, rounds)
+            start(options, Path(scratch), memory, servers)
+            print("Of each: downloads a second, and processor time of the service alone; then its rate / its")
+            print("processor time as shares of those of the others.")
+            report({name: server for name, server in servers.items() if not name.startswith("#")}, options)
         finally:
             for server in reversed(servers.values()):
                 server.process.send_signal(signal.SIGTERM)
+            for server in servers.values():
                 server.process.wait(60)
-
-
-def report(servers, seconds, rounds):
-    head = "".join(f"{name:>34}" for name in servers)
-    print(f"{'':24}{head}\n{'file, connections':24}" + "   downloads/s  MB/s  CPU us/each".rjust(34) * len(servers))
-    for title, size in SIZES.items():
-        for connections in CONNECTIONS:
-            taken = {name: [] for name in servers}
-            for _ in range(rounds):
-                for name, server in servers.items():
-                    taken[name].append(measure(server, title.replace(" ", ""), size, connections, seconds))
-            medians = {name: [statistics.median(column) for column in zip(*runs)] for name, runs in taken.items()}
-            line = "".join(
-                f"{rate:>14.1f}{rate * size / 1e6:>8.0f}{cpu * 1e6:>12.1f}" for rate, cpu in medians.values()
-            )
-            print(f"{title + ', ' + str(connections):24}{line}")
-            for name in (name for name in servers if name.startswith("artifactd")):
-                ratios = [
-                    f"{medians[name][0] / medians[other][0]:.2f} of its rate, "
-                    f"{medians[name][1] / max(medians[other][1], 1e-9):.2f} of its CPU"
-                    for other in ("nginx sendfile", "nginx without")
-                ]
-                print(f"    {name}: against sendfile {ratios[0]}; without {ratios[1]}", flush=True)
 
 
 if __name__ == "__main__":

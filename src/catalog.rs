@@ -76,9 +76,11 @@ impl Catalog {
     pub fn recall(&self, who: &Viewer, trial: &TrialId, name: &ArtifactName) -> Option<Recalled> {
         let memory = self.memory.as_ref()?;
         let key = self.layout.object_key(who.project(), trial, name);
-        let known = memory.recall(&key, Instant::now());
-        count(if known.is_some() { "hit" } else { "miss" });
-        known.map(|(stat, kind)| Recalled(found(who, trial, name, key, stat, kind)))
+        let Some((stat, kind)) = memory.recall(&key, Instant::now()) else {
+            count("miss");
+            return None;
+        };
+        Some(Recalled(found(who, trial, name, key, stat, kind)))
     }
 
     /// What was remembered, if a fresh look finds the same.
@@ -196,6 +198,7 @@ impl Catalog {
                 if let Some(memory) = &self.memory {
                     memory.saw(&before.key, &opened.stat, Instant::now());
                 }
+                count("hit");
                 Ok((Found { stat: opened.stat.clone(), ..before }, opened))
             }
             (Seen::Recalled(Recalled(before)), Ok(_)) => Err(self.gone(&before.key)),

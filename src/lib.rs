@@ -33,8 +33,8 @@
 //!    file is, its bytes say and never its name ([`artifact::media`]); an image is shown only if it
 //!    decodes whole ([`artifact::image`]); text stands in a frame that it cannot imitate
 //!    ([`mcp`]); a browser gets inert types ([`http`]).
-//! 3. **It costs nearly nothing.** One stat, one reservation, one ranged read on the way in; the
-//!    settle follows behind the answer.
+//! 3. **It costs nearly nothing.** One stat, which seconds of memory may save, one reservation, one
+//!    ranged read on the way in; the settle follows behind the answer.
 //!
 //! # The path of a request
 //!

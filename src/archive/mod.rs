@@ -11,6 +11,9 @@ pub mod layout;
 mod stream;
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use sha2::{Digest as _, Sha256};
 
 use self::layout::{Entry, Layout};
 use crate::access::Viewer;
@@ -19,7 +22,7 @@ use crate::catalog::{Catalog, Prefix};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::MAX_AMOUNT;
 use crate::listing::checked_prefix;
-use crate::store::{MAX_PAGE, Stat};
+use crate::store::{ETag, MAX_PAGE, Stat};
 
 pub(crate) use self::stream::bytes;
 
@@ -63,6 +66,25 @@ impl Plan {
     #[must_use]
     pub const fn length(&self) -> u64 {
         self.length
+    }
+
+    /// The validator: the same while every file of it is of the same name, time and version. Weak, since
+    /// another program may write other bytes around the same files.
+    #[must_use]
+    pub fn etag(&self) -> ETag {
+        let mut hash = Sha256::new();
+        for Member { name, stat } in &self.members {
+            let modified = stat.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+            hash.update(stat.size.to_be_bytes());
+            hash.update(modified.as_nanos().to_be_bytes());
+            // A file's own validator is weak only while the file is young; its text stays.
+            for text in [name.as_str(), stat.etag.opaque()] {
+                hash.update((text.len() as u64).to_be_bytes());
+                hash.update(text);
+            }
+        }
+        let half = hash.finalize().iter().take(16).fold(0, |number, byte| number << 8 | u128::from(*byte));
+        ETag::weak(format!("{half:032x}"))
     }
 
     /// What the audit says was read: the names' common beginning and a star.

@@ -1,17 +1,21 @@
-//! GET and HEAD of a whole trial as one ZIP file. It has no validator and no ranges: its checksums
-//! are known only when everything was read.
+//! GET and HEAD of a whole trial as one ZIP file. Its validator is weak and it has no ranges: its
+//! checksums are known only when everything was read.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH,
+};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
 
 use super::Front;
 use super::body::StreamBody;
+use super::conditional::{Verdict, judge, precondition_failed};
 use super::extract::{Params, TrialPath};
 use super::headers;
 use super::openapi::{Operation, Routes, parameters};
@@ -20,23 +24,30 @@ use super::ratelimit;
 use crate::access::Principal;
 use crate::archive::Plan;
 use crate::request::RequestId;
+use crate::store::{ETag, Kept, Stat};
 
 pub(super) fn routes() -> Routes {
     let described = Operation::get("/v1/trials/{trial_id}/archive", "downloadArchive", "Artifacts")
         .says(
             "A trial's artifacts as one ZIP file",
-            "Stored, not packed: its length is known in advance, reserved whole and charged as it goes out. No ranges.",
+            "Stored, not packed: its length is known in advance, reserved whole and charged as it goes out. No ranges; \
+             of conditions, those on its weak `ETag`.",
         )
         .needs(&["jobs.read", "artifacts.download"])
         .takes(parameters::trial_id())
-        .takes(parameters::prefix())
+        .takes(parameters::prefix());
+    let [_, _, if_match, if_none_match, ..] = parameters::conditions();
+    let described = described
+        .takes(if_match)
+        .takes(if_none_match)
         .bytes(
             200,
             "application/zip",
             "The archive.",
-            &["Accept-Ranges", "Content-Disposition", "Cache-Control", "RateLimit", "RateLimit-Policy"],
+            &["ETag", "Accept-Ranges", "Content-Disposition", "Cache-Control", "RateLimit", "RateLimit-Policy"],
         )
-        .reads_or_refuses(&["ARCHIVE_TOO_LARGE"]);
+        .bare(304, "The archive that the client has.", &["ETag", "Cache-Control"])
+        .reads_or_refuses(&["ARCHIVE_TOO_LARGE", "PRECONDITION_FAILED"]);
     Routes::new().add_with_head(described, archive)
 }
 
@@ -52,10 +63,17 @@ async fn archive(
     TrialPath(trial): TrialPath,
     Params(params): Params<ArchiveParams>,
     method: Method,
+    asked: HeaderMap,
 ) -> Result<Response, Problem> {
     let who = who.downloader()?;
     let plan = front.archives.plan(who.viewer(), &trial, params.prefix.as_deref().unwrap_or_default()).await?;
-    let mut headers = head_of(&plan);
+    let etag = plan.etag();
+    let mut headers = head_of(&plan, &etag);
+    match judged(&method, &asked, plan.length(), etag) {
+        Verdict::NotModified => return Ok(not_modified(&method, headers)),
+        Verdict::PreconditionFailed => return Err(precondition_failed().into()),
+        Verdict::Whole | Verdict::Part(_) | Verdict::Unsatisfiable => {}
+    }
     if method == Method::HEAD {
         return Ok((StatusCode::OK, headers, Body::empty()).into_response());
     }
@@ -64,8 +82,28 @@ async fn archive(
     Ok((StatusCode::OK, headers, Body::new(StreamBody(stream))).into_response())
 }
 
-fn head_of(plan: &Plan) -> HeaderMap {
+/// Conditions on the validator. Those on a date and ranges are passed over: it has neither.
+fn judged(method: &Method, asked: &HeaderMap, size: u64, etag: ETag) -> Verdict {
+    let mut conditions = HeaderMap::new();
+    for name in [IF_MATCH, IF_NONE_MATCH] {
+        for value in asked.get_all(&name) {
+            conditions.append(name.clone(), value.clone());
+        }
+    }
+    judge(method, &conditions, &Stat { size, etag, modified: SystemTime::UNIX_EPOCH, kept: Kept::default() })
+}
+
+/// As for an artifact, HEAD says the length that a 200 would have.
+fn not_modified(method: &Method, mut headers: HeaderMap) -> Response {
+    let kept: &[_] =
+        if *method == Method::HEAD { &[ETAG, CACHE_CONTROL, CONTENT_LENGTH] } else { &[ETAG, CACHE_CONTROL] };
+    let fields = kept.iter().filter_map(|name| Some((name.clone(), headers.remove(name)?)));
+    (StatusCode::NOT_MODIFIED, fields.collect::<HeaderMap>()).into_response()
+}
+
+fn head_of(plan: &Plan, etag: &ETag) -> HeaderMap {
     let mut fields = HeaderMap::new();
+    fields.insert(ETAG, headers::etag(etag));
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/zip"));
     fields.insert(CONTENT_LENGTH, HeaderValue::from(plan.length()));
     fields.insert(CONTENT_DISPOSITION, headers::attachment(&format!("{}.zip", plan.trial())));

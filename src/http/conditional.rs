@@ -10,6 +10,7 @@ use http::header::{HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RA
 use http::{HeaderMap, Method};
 
 use crate::artifact::range::{Selection, select};
+use crate::error::{Error, Kind};
 use crate::store::{ETag, Stat};
 
 /// What to answer.
@@ -37,6 +38,11 @@ impl Verdict {
     pub(super) fn part(self) -> Option<Range<u64>> {
         if let Self::Part(range) = self { Some(range) } else { None }
     }
+}
+
+/// The answer to [`Verdict::PreconditionFailed`].
+pub(super) fn precondition_failed() -> Error {
+    Error::new(Kind::PreconditionFailed, "This is another version than asked for.")
 }
 
 /// Judges the head of a GET or HEAD request against a version.

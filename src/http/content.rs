@@ -8,7 +8,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::body::StreamBody;
-use super::conditional::{Verdict, judge};
+use super::conditional::{Verdict, judge, precondition_failed};
 use super::headers::{self, Disposition};
 use super::ratelimit;
 use crate::access::Downloader;
@@ -129,9 +129,7 @@ pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<R
 fn unopened(found: &Found, ask: &Ask<'_>, verdict: &Verdict) -> Result<Response> {
     match verdict {
         Verdict::NotModified => Ok(not_modified(ask.method, found)),
-        Verdict::PreconditionFailed => {
-            Err(Error::new(Kind::PreconditionFailed, "The artifact is another version than asked for."))
-        }
+        Verdict::PreconditionFailed => Err(precondition_failed()),
         Verdict::Unsatisfiable => {
             let size = found.stat().size;
             let detail = format!("The artifact has {size} bytes; the range selects none of them.");

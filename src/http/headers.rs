@@ -91,7 +91,8 @@ fn content_disposition(file_name: &str, inline: bool) -> String {
     format!("{kind}; filename=\"{ascii}\"; filename*=UTF-8''{}", utf8_percent_encode(file_name, ATTR_CHAR))
 }
 
-fn etag(etag: &ETag) -> HeaderValue {
+/// The value of an `ETag` field.
+pub(super) fn etag(etag: &ETag) -> HeaderValue {
     let mut text = String::with_capacity(etag.opaque().len() + "W/\"\"".len());
     write!(text, "{etag}").expect("a String takes all text");
     value(text)

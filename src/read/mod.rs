@@ -224,9 +224,18 @@ impl MeteredRead {
             let at = self.parts.partition_point(|(start, _)| *start < gap.start);
             self.parts.insert(at, (gap.start, bytes));
         }
-        let found = confirmed(&self.catalog, &self.held, self.seen.clone()).await?;
+        Ok((self.confirmed().await?, joined(&self.parts, range)))
+    }
+
+    /// The version that is read. Where nothing was opened that would tell, a look does.
+    async fn confirmed(&mut self) -> Result<Found> {
+        let recalled = match &self.seen {
+            Seen::Found(found) => return Ok(found.clone()),
+            Seen::Recalled(recalled) => recalled,
+        };
+        let found = self.catalog.confirm(recalled).await.inspect_err(|_| self.held.end(Outcome::Failed))?;
         self.seen = found.clone().into();
-        Ok((found, joined(&self.parts, range)))
+        Ok(found)
     }
 
     async fn fetch_from_store(&mut self, range: Range<u64>) -> Result<Bytes> {
@@ -253,10 +262,9 @@ impl MeteredRead {
     ///
     /// # Errors
     /// As [`Catalog::open`]. `ARTIFACT_CHANGED` before the first byte means: find it anew.
-    pub async fn stream(self, range: Range<u64>) -> Result<(Found, ByteStream)> {
+    pub async fn stream(mut self, range: Range<u64>) -> Result<(Found, ByteStream)> {
         if range.is_empty() {
-            let found = confirmed(&self.catalog, &self.held, self.seen).await?;
-            return Ok((found, ByteStream::empty(self.held)));
+            return Ok((self.confirmed().await?, ByteStream::empty(self.held)));
         }
         let opened = timed(Phase::Store, self.catalog.open(&self.held, self.seen, range.clone())).await;
         match opened {
@@ -266,14 +274,6 @@ impl MeteredRead {
                 Err(error)
             }
         }
-    }
-}
-
-/// The present version, where nothing was opened that would tell.
-async fn confirmed(catalog: &Catalog, held: &Reservation, seen: Seen) -> Result<Found> {
-    match seen {
-        Seen::Found(found) => Ok(found),
-        Seen::Recalled(recalled) => catalog.confirm(&recalled).await.inspect_err(|_| held.end(Outcome::Failed)),
     }
 }
 

@@ -68,7 +68,8 @@ async fn every_file_under_its_name_in_one_reservation() {
         assert_eq!(answer.headers()[name], value, "{name}");
         assert_eq!(head.headers()[name], value, "{name} of HEAD");
     }
-    assert!(answer.headers().contains_key("ratelimit") && !answer.headers().contains_key("etag"));
+    assert!(answer.headers().contains_key("ratelimit"));
+    assert_eq!(answer.headers()["etag"], head.headers()["etag"]);
     assert_eq!(answer.content_length(), Some(length));
     let bytes = answer.bytes().await.expect("whole");
     assert_eq!(bytes.len() as u64, length);
@@ -90,6 +91,57 @@ async fn every_file_under_its_name_in_one_reservation() {
     assert_eq!(contents(&answer.bytes().await.expect("whole")).len(), 2);
     service.settled().await;
     assert_eq!(service.json("/v1/quota/audit").await["items"][0]["artifact"], "agent/*");
+}
+
+#[tokio::test]
+async fn its_validator_is_weak_and_changes_with_every_file() {
+    let service = Service::start(&[("t1", "a", b"1"), ("t1", "b", b"2"), ("t2", "a", b"1")]).await;
+    let ask = async |method: Method, path: &str, fields: &[(&str, &str)]| {
+        let request = service.request(method, path, &service.keys.read_only);
+        let request = fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        request.send().await.expect("an answer")
+    };
+    let tag = async |path: &str| {
+        let head = ask(Method::HEAD, path, &[]).await;
+        head.headers()["etag"].to_str().expect("text").to_owned()
+    };
+    let etag = tag(PATH).await;
+    assert!(etag.starts_with("W/\"") && etag.ends_with('"'), "{etag}");
+    for (fields, status) in [
+        (&[("if-none-match", &*etag)][..], 304),
+        (&[("if-none-match", &etag[2..])], 304),
+        (&[("if-none-match", "*")], 304),
+        (&[("if-none-match", "\"x\"")], 200),
+        (&[("if-match", &*etag)], 412),
+        (&[("if-match", "*")], 200),
+        (&[("range", "bytes=0-9"), ("if-range", &*etag)], 200),
+        (&[("if-modified-since", "Sun, 29 Nov 2099 12:00:00 GMT")], 200),
+        (&[("if-unmodified-since", "Thu, 01 Jan 1970 00:00:00 GMT")], 200),
+    ] {
+        for method in [Method::GET, Method::HEAD] {
+            let is_head = method == Method::HEAD;
+            let answer = ask(method, PATH, fields).await;
+            assert_eq!(answer.status().as_u16(), status, "{fields:?}");
+            if status == 304 {
+                assert_eq!(answer.headers()["etag"], *etag, "{fields:?}");
+                assert_eq!(answer.headers().contains_key("content-length"), is_head, "{fields:?}");
+                assert!(!answer.headers().contains_key("content-type") && !answer.headers().contains_key("ratelimit"));
+            }
+        }
+    }
+    service.settled().await;
+    assert_eq!(service.json("/v1/quota/audit").await["totals"]["count"], 5);
+
+    let part = tag(&format!("{PATH}?prefix=a")).await;
+    let mut seen = vec![etag, part, tag("/v1/trials/t2/archive").await];
+    for (name, content) in [("b", "3"), ("b", "33"), ("c", ""), ("d", "")] {
+        service.put("t1", name, content.as_bytes());
+        seen.push(tag(PATH).await);
+    }
+    assert_eq!(tag(PATH).await, *seen.last().expect("many"), "it stays while nothing changes");
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 7, "{seen:?}");
 }
 
 #[tokio::test]

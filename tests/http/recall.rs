@@ -87,6 +87,24 @@ async fn the_first_download_looks_once() {
 }
 
 #[tokio::test]
+async fn what_memory_was_good_for_is_counted() {
+    let (s3, service) = remembering().await;
+    // Other tests of this process count too.
+    let counted = async |what: &str| {
+        let text = service.get("/metrics").await.text().await.expect("text");
+        let series = format!("artifactd_store_recalls_total{{recall=\"{what}\"}} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&series)).expect("a series");
+        line.parse::<u64>().expect("a number")
+    };
+    for (what, version) in [("miss", "v1"), ("hit", "v1"), ("stale", "v2")] {
+        s3.put("a", DIGITS, version, T);
+        let before = counted(what).await;
+        assert_eq!(ask(&service, Method::GET, CONTENT, &[]).await.bytes().await.expect("bytes"), DIGITS);
+        assert!(counted(what).await > before, "{what}");
+    }
+}
+
+#[tokio::test]
 async fn a_window_of_a_file_whose_kind_is_known_is_one_ranged_request() {
     let (s3, service) = remembering().await;
     s3.put("log", "line\n".repeat(10_000), "v1", T);

@@ -137,12 +137,16 @@ impl Reading<'_> {
             None => self.find().await?.into(),
         };
         let (size, kind) = (seen.size(), seen.kind());
-        let reserved = reads.reserve(self.who, seen, Channel::Mcp, self.request_id.as_str()).await;
+        let reserved = reads.reserve(self.who, seen.clone(), Channel::Mcp, self.request_id.as_str()).await;
         let mut read = match reserved {
             Ok(read) => read,
             // Refused or not, a listing would show as much of the file.
             Err(error) if matches!(error.kind(), Kind::DownloadQuotaExceeded(_)) => {
-                let described = format!("{} The file: {}", error.message(), content::identity(&self.find().await?));
+                let found = match seen {
+                    Seen::Found(found) => found,
+                    Seen::Recalled(_) => self.find().await?,
+                };
+                let described = format!("{} The file: {}", error.message(), content::identity(&found));
                 return Err(Error::new(error.kind().clone(), described));
             }
             Err(error) => return Err(error),

@@ -118,11 +118,8 @@ impl Store for Objects {
         };
         let result = match self.get(&*self.bodies, key, options).await {
             Ok((result, _)) => result,
-            // An answer about another total is one about another version, whatever else it is; so is one that
-            // the range is not in the object.
-            Err((StoreError::Unavailable(_), notes))
-                if notes.status == Some(416) || notes.total.is_some_and(|total| total != of.size) =>
-            {
+            // An answer about another total is one about another version, whatever else it is.
+            Err((StoreError::Unavailable(_), notes)) if notes.total.is_some_and(|total| total != of.size) => {
                 return Err(StoreError::Changed);
             }
             Err((error, _)) => return Err(error),
