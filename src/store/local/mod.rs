@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use self::read::Buffers;
+use self::read::{Buffers, Reader};
 use self::root::{Denial, OpenFile, Root};
 use super::{Folders, Kept, Opened, Page, Stat, Store, StoreError};
 use crate::artifact::has_sound_segments;
@@ -88,7 +88,7 @@ impl Store for Local {
         if !file.version.is(of) {
             return Err(StoreError::Changed);
         }
-        Ok(Opened { stat: of.clone(), body: read::stream(file, range, Arc::clone(&self.buffers)).await? })
+        Ok(Opened { stat: of.clone(), body: read::stream(Reader::new(file, range, Arc::clone(&self.buffers))).await? })
     }
 }
 

@@ -110,7 +110,8 @@ impl Pace {
     }
 }
 
-struct Reader {
+/// A part of a file being read.
+pub(super) struct Reader {
     file: Arc<File>,
     version: Version,
     left: Range<u64>,
@@ -124,14 +125,9 @@ struct Reader {
     begun: bool,
 }
 
-/// The bytes `range` of `file`, which must lie within its size and not be empty. The first chunk is
-/// read at once: a file that changed by then is told before anything is answered.
-pub(super) async fn stream(
-    file: OpenFile,
-    range: Range<u64>,
-    buffers: Arc<Buffers>,
-) -> Result<BoxStream<'static, Result<Bytes, StoreError>>, StoreError> {
-    let mut reader = Reader::new(file, range, buffers);
+/// The bytes of the part. The first chunk is read at once: a file that changed by then is told before
+/// anything is answered.
+pub(super) async fn stream(mut reader: Reader) -> Result<BoxStream<'static, Result<Bytes, StoreError>>, StoreError> {
     let first = stream::iter(reader.next(CHUNK).await?.map(Ok));
     Ok(if reader.left.is_empty() { first.boxed() } else { first.chain(chunks(reader)).boxed() })
 }
@@ -146,7 +142,8 @@ fn chunks(reader: Reader) -> BoxStream<'static, Result<Bytes, StoreError>> {
 }
 
 impl Reader {
-    fn new(file: OpenFile, left: Range<u64>, buffers: Arc<Buffers>) -> Self {
+    /// The bytes `left` of the file, which must lie within its size.
+    pub(super) fn new(file: OpenFile, left: Range<u64>, buffers: Arc<Buffers>) -> Self {
         let OpenFile { file, version } = file;
         let (pace, handed_out) = (Pace::default(), Instant::now());
         Self { file, version, left, buffers, pace, handed_out, tells: true, begun: false }
@@ -225,7 +222,8 @@ mod tests {
     }
 
     async fn read(reader: Reader) -> Result<Vec<u8>, StoreError> {
-        chunks(reader).try_fold(Vec::new(), |all, chunk| async move { Ok([all, chunk.to_vec()].concat()) }).await
+        let chunks = stream(reader).await?;
+        chunks.try_fold(Vec::new(), |all, chunk| async move { Ok([all, chunk.to_vec()].concat()) }).await
     }
 
     /// Both ways of reading: at once from what is cached, and on a thread that may wait.
@@ -254,7 +252,8 @@ mod tests {
         file.write_all(&vec![1; LONG]).expect("written");
         let idle = |buffers: &Buffers| buffers.0.lock().expect("unpoisoned").idle.len();
         for _ in 0..3 {
-            let held: Vec<_> = chunks(reader(&file, &buffers, true)).try_collect().await.expect("read");
+            let chunks = stream(reader(&file, &buffers, true)).await.expect("begun");
+            let held: Vec<_> = chunks.try_collect().await.expect("read");
             assert_eq!((held.len(), idle(&buffers)), (3, 0));
             drop(held);
             assert_eq!(idle(&buffers), 2);
