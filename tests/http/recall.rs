@@ -186,8 +186,10 @@ fn http_date(seconds: u64) -> String {
     httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
+type Change = (&'static str, fn(&S3));
+
 /// What may have happened to the ten digits since they were seen.
-const CHANGES: &[(&str, fn(&S3))] = &[
+const CHANGES: &[Change] = &[
     ("nothing", |_| {}),
     ("replaced", |s3| s3.put("a", "abcdefghij", "v2", T + 1)),
     ("replaced within the second", |s3| s3.put("a", "abcdefghij", "v2", T)),
