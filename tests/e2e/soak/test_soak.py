@@ -224,16 +224,16 @@ def judge_keys(soak, days):
     books = {f"artifactd:1:{{{project}}}:{name}" for project in soak.keys for name in books}
     endless = {"artifactd:1:identity", "artifactd:1:projects", f"artifactd:1:{{{SCARCE}}}:allowance"}
 
-    def passing(what):
-        return {key: ttl for key, ttl in soak.lasting().items() if f"}}:{what}:" in key}
+    def passing(what, keys):
+        return {key: ttl for key, ttl in keys.items() if f"}}:{what}:" in key}
 
     found = soak.lasting()
     lists = {f"artifactd:1:{{{project}}}:{what}" for project in soak.keys for what in ("links", "links:expiry")}
-    ended, links = passing("id"), passing("link")
+    ended, links = passing("id", found), passing("link", found)
     assert set(found) <= books | endless | lists | set(ended) | set(links), "keys that nobody has told of"
     assert {key for key, ttl in found.items() if ttl < 0} <= endless, "keys without an end"
     assert ended and all(0 <= ttl <= ENDED for ttl in ended.values())
     assert links and all(0 <= found[key] <= LINK for key in [*links, *lists & set(found)])
     if SECONDS >= SHORT:
-        operations.until("Redis forgets", lambda: not passing("id"), ENDED + 30)
+        operations.until("Redis forgets", lambda: not passing("id", soak.lasting()), ENDED + 30)
         soak.look("forgotten")
