@@ -1,39 +1,39 @@
-//! How much of one key may run at once, so that it leaves room for others.
+//! How much of one key, or of one project, may run at once, so that it leaves room for others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Counts what runs, by key.
+/// Counts what runs, by the name of whose it is.
 #[derive(Debug, Clone)]
 pub struct Crowd {
-    /// Only keys that have something running.
+    /// Only names that have something running.
     running: Arc<Mutex<HashMap<String, usize>>>,
     most: usize,
 }
 
 impl Crowd {
-    /// At most `most` of one key, which is not 0.
+    /// At most `most` of one name, which is not 0.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self { running: Arc::default(), most }
     }
 
-    /// How much of one key may run.
+    /// How much of one name may run.
     #[must_use]
     pub const fn most(&self) -> usize {
         self.most
     }
 
-    /// A place for one more of this key; `None` if as many run as may.
+    /// A place for one more of this name; `None` if as many run as may.
     #[must_use]
-    pub fn enter(&self, key_id: &str) -> Option<Place> {
+    pub fn enter(&self, name: &str) -> Option<Place> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        match running.get_mut(key_id) {
+        match running.get_mut(name) {
             Some(count) if *count >= self.most => return None,
             Some(count) => *count += 1,
-            None => drop(running.insert(key_id.to_owned(), 1)),
+            None => drop(running.insert(name.to_owned(), 1)),
         }
-        Some(Place { running: Arc::clone(&self.running), key_id: key_id.to_owned() })
+        Some(Place { running: Arc::clone(&self.running), name: name.to_owned() })
     }
 
     /// Whether nothing runs, and so nothing is kept.
@@ -47,15 +47,15 @@ impl Crowd {
 #[derive(Debug)]
 pub struct Place {
     running: Arc<Mutex<HashMap<String, usize>>>,
-    key_id: String,
+    name: String,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        match running.get_mut(&self.key_id) {
+        match running.get_mut(&self.name) {
             Some(count) if *count > 1 => *count -= 1,
-            _ => drop(running.remove(&self.key_id)),
+            _ => drop(running.remove(&self.name)),
         }
     }
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_has_its_own_places_and_gives_them_back() {
+    fn a_name_has_its_own_places_and_gives_them_back() {
         let crowd = Crowd::new(2);
         let (one, two) = (crowd.enter("k").expect("free"), crowd.enter("k").expect("free"));
         assert!(crowd.enter("k").is_none());
@@ -73,6 +73,6 @@ mod tests {
         drop(one);
         let three = crowd.enter("k").expect("given back");
         drop((two, three, other));
-        assert!(crowd.is_empty(), "nothing is kept of a key at rest");
+        assert!(crowd.is_empty(), "nothing is kept of a name at rest");
     }
 }

@@ -199,6 +199,8 @@ section! {
         mcp_call_seconds: u64 = Preset::Is("45"), seconds(1, 600);
         /// Requests that one key may have under way, those to MCP apart.
         requests_per_key: usize = Preset::Is("1024"), count(1, 1_000_000);
+        /// Requests that all keys of one project may have under way, those to MCP apart.
+        requests_per_project: usize = Preset::Is("2048"), count(1, 1_000_000);
         /// Calls of MCP tools that one key may have running.
         mcp_calls_per_key: usize = Preset::Is("16"), count(1, 10_000);
         /// Files in one archive. Each takes some 300 bytes of memory while the archive is read.

@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
-use crate::access::crowd::Place;
+use super::guarded::Places;
 use crate::error::{Error, Kind};
 use crate::read::ByteStream;
 
@@ -62,10 +62,10 @@ impl Body for StreamBody {
     }
 }
 
-/// A body, and the place that its request has until the last of it went out.
+/// A body, and the places that its request has until the last of it went out.
 pub(super) struct Placed {
     pub(super) body: axum::body::Body,
-    pub(super) _place: Place,
+    pub(super) _places: Places,
 }
 
 impl Body for Placed {

@@ -15,6 +15,7 @@ use super::Front;
 use super::body::Placed;
 use super::problem::Problem;
 use crate::access::crowd::Place;
+use crate::access::{Crowd, Principal};
 use crate::error::{Error, Kind};
 use crate::request::credentials;
 use crate::telemetry::metrics::Route;
@@ -43,9 +44,9 @@ where
                 return self.handler.call(request, front).await;
             }
             match admit(&front, &mut request).await {
-                Ok(place) => {
+                Ok(places) => {
                     let response = self.handler.call(request, front).await;
-                    response.map(|body| Body::new(Placed { body, _place: place }))
+                    response.map(|body| Body::new(Placed { body, _places: places }))
                 }
                 Err(refused) => refused,
             }
@@ -54,20 +55,37 @@ where
     }
 }
 
+/// The places that a request has among those of its key, and of its project.
+pub(super) struct Places {
+    _of_key: Place,
+    _of_project: Option<Place>,
+}
+
+impl Places {
+    fn take(front: &Front, who: &Principal) -> Result<Self, Error> {
+        let room = |crowd: &Crowd, name: &str, whose: &str| {
+            crowd.enter(name).ok_or_else(|| {
+                let most = crowd.most();
+                let message =
+                    format!("{whose} has {most} requests under way, which is the most it may; wait for one to end.");
+                Error::new(Kind::TooManyRequests, message)
+            })
+        };
+        let of_key = room(&front.of_key, &who.key_id, "This key")?;
+        let project = who.project.as_ref().map(|project| room(&front.of_project, project.id.as_str(), "This project"));
+        Ok(Self { _of_key: of_key, _of_project: project.transpose()? })
+    }
+}
+
 /// Finds out who asks, notes it with the request, and finds room for it.
-async fn admit(front: &Front, request: &mut Request) -> Result<Place, Response> {
+async fn admit(front: &Front, request: &mut Request) -> Result<Places, Response> {
     one_host(request).map_err(IntoResponse::into_response)?;
     let credentials = credentials(request.headers());
     match front.access.authenticate(&credentials).await {
         Ok(principal) => {
-            let Some(place) = front.crowd.enter(&principal.key_id) else {
-                let most = front.crowd.most();
-                let message =
-                    format!("This key has {most} requests under way, which is the most it may; wait for one to end.");
-                return Err(Problem::from(Error::new(Kind::TooManyRequests, message)).into_response());
-            };
+            let places = Places::take(front, &principal).map_err(|full| Problem::from(full).into_response())?;
             request.extensions_mut().insert(principal);
-            Ok(place)
+            Ok(places)
         }
         Err(error) => {
             let mut response = Problem::from(error).into_response();

@@ -56,7 +56,9 @@ pub struct Front {
     /// Who asks.
     pub access: Arc<dyn Authenticator>,
     /// The requests that are under way, by key.
-    pub crowd: Crowd,
+    pub of_key: Crowd,
+    /// And by project.
+    pub of_project: Crowd,
     /// What there is.
     pub listing: Arc<Listing>,
     /// The bytes of it.

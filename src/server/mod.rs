@@ -112,7 +112,8 @@ impl Server {
         let agents = mcp::router(agents.with_links(Arc::clone(&links)));
         let people = Front {
             access,
-            crowd: Crowd::new(config.limits.requests_per_key),
+            of_key: Crowd::new(config.limits.requests_per_key),
+            of_project: Crowd::new(config.limits.requests_per_project),
             listing,
             reads,
             archives,

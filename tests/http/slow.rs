@@ -141,7 +141,18 @@ async fn a_client_that_left_is_logged_as_499() {
 
 #[tokio::test]
 async fn requests_of_one_key_are_capped_until_their_last_byte() {
-    let options = Options { settings: "[limits]\nrequests_per_key = 2\n".to_owned(), ..Options::default() };
+    capped("requests_per_key", "This key has 2 requests", StatusCode::OK).await;
+}
+
+#[tokio::test]
+async fn requests_of_one_project_are_capped_whoever_asks() {
+    capped("requests_per_project", "This project has 2 requests", StatusCode::TOO_MANY_REQUESTS).await;
+}
+
+/// Two requests are as many as `limit` lets in; so a third is told `why`, and one by another key of the project is
+/// answered as `other_key` says.
+async fn capped(limit: &str, why: &str, other_key: StatusCode) {
+    let options = Options { settings: format!("[limits]\n{limit} = 2\n"), ..Options::default() };
     let service = Service::with(&[("t1", "a", &[7; 1000])], options).await;
     service.store.set(Fault::StallAfter(10));
     let open = [service.get(PATH).await, service.get(PATH).await];
@@ -150,9 +161,9 @@ async fn requests_of_one_key_are_capped_until_their_last_byte() {
     assert_eq!((third.status().as_u16(), &third.headers()["retry-after"]), (429, &"1".parse().expect("valid")));
     let refusal: Value = third.json().await.expect("JSON");
     assert_eq!(refusal["code"], "TOO_MANY_REQUESTS");
-    assert!(refusal["detail"].as_str().is_some_and(|detail| detail.contains("This key has 2 requests")), "{refusal}");
+    assert!(refusal["detail"].as_str().is_some_and(|detail| detail.contains(why)), "{refusal}");
     let other = service.request(Method::GET, "/v1/quota", &service.keys.automation).send().await.expect("an answer");
-    assert_eq!(other.status(), StatusCode::OK, "another key of the project has places of its own");
+    assert_eq!(other.status(), other_key);
     assert_eq!(service.get("/healthz").await.status(), StatusCode::OK);
     service.store.set(Fault::None);
     for answer in open {
