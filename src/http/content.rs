@@ -113,12 +113,15 @@ pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<R
             }
         };
         let (whole, range) = (0..seen.size(), verdict.part());
+        // What was only remembered has not changed under this read: that it is gone costs no attempt.
+        let remembered = matches!(seen, Seen::Recalled(_));
         match way.open(reads, seen, range.clone().unwrap_or(whole), ask.request_id).await {
             Ok((standing, found, stream)) => {
                 let (status, mut headers) = head_of(&found, ask.disposition, range.as_ref());
                 ratelimit::of_admission(&mut headers, standing, reads.warn_at());
                 return Ok(answer(status, headers, Body::new(StreamBody(stream))));
             }
+            Err(error) if *error.kind() == Kind::ArtifactChanged && remembered => {}
             Err(error) if *error.kind() == Kind::ArtifactChanged && attempt < CHANGED_RETRIES => attempt += 1,
             Err(error) => return Err(error),
         }
