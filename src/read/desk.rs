@@ -90,6 +90,8 @@ impl Desk {
             let asked = Asked { desk: self, call: Some(&call) };
             let At { now, reply } = self.reserve(&call, until).await?;
             match reply {
+                // Nothing may be handed out on it any more: it is released.
+                Admission::Reserved(lease, _) if Uptime::now() >= self.fence(sent, lease.deadline.since(now)) => break,
                 Admission::Reserved(lease, standing) => {
                     asked.answered();
                     let hold = |lease| Hold {

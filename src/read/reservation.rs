@@ -121,11 +121,9 @@ impl Reservation {
     pub(super) fn poll_take(&self, cx: &mut TaskContext<'_>, want: u64) -> Poll<Result<u64>> {
         let now = Uptime::now();
         let mut held = self.hold.held();
-        if held.ended.is_none() && now >= held.fence {
-            held.end(Outcome::Failed);
-            self.hold.stir(&mut held);
-        }
+        self.hold.cut_if_late(&mut held, now);
         if held.ended.is_some() {
+            self.hold.stir(&mut held);
             return Poll::Ready(Err(lease_lost()));
         }
         let taken = want.min(held.grant - held.handed);
@@ -203,6 +201,14 @@ impl Hold {
         }
     }
 
+    /// Ends what is still open past its fence.
+    fn cut_if_late(&self, held: &mut Held, now: Uptime) {
+        if held.ended.is_none() && now >= held.fence {
+            tracing::warn!(reservation = %self.call.id, "the lease could not be renewed in time: the read is cut");
+            held.end(Outcome::Failed);
+        }
+    }
+
     /// Half a step ahead, so that a stream does not wait for the answer.
     fn wants_credit(&self, held: &Held) -> bool {
         held.grant < self.call.size && held.handed.saturating_add(self.desk.credit() / 2) >= held.grant
@@ -243,10 +249,7 @@ impl Hold {
     fn next_step(&self) -> Step {
         let mut held = self.held();
         let now = Uptime::now();
-        if held.ended.is_none() && now >= held.fence {
-            tracing::warn!(reservation = %self.call.id, "the lease could not be renewed in time: the read is cut");
-            held.end(Outcome::Failed);
-        }
+        self.cut_if_late(&mut held, now);
         if held.ended.is_none() && now.since(held.progress_at) >= self.desk.timing.stall_ms {
             tracing::info!(reservation = %self.call.id, "the read makes no progress: it is cut");
             held.end(Outcome::Aborted);

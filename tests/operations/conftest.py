@@ -188,6 +188,11 @@ def start(folder):
         yield begin
 
 
+def ask_redis(port, *words):
+    command = ["redis-cli", "-p", str(port), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout.strip()
+
+
 @pytest.fixture
 def redis(tmp_path):
     """redis(*options): a Redis server with AOF and without eviction unless options say else."""

@@ -3,14 +3,9 @@
 import socket
 import subprocess
 
-from conftest import end, until
+from conftest import ask_redis, end, until
 
 MIB = 1 << 20
-
-
-def ask_redis(port, *words):
-    command = ["redis-cli", "-p", str(port), *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout.strip()
 
 
 def test_a_loss_is_noticed(folder, start, redis):
