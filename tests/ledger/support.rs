@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use artifactd::artifact::{ArtifactName, ProjectId, TrialId};
+use artifactd::ledger::embedded::OpenError;
 use artifactd::ledger::memory::MemoryBook;
 use artifactd::ledger::state::{self, Moment};
 use artifactd::ledger::{
@@ -56,8 +58,16 @@ pub(crate) fn policy(allowance: u64) -> Policy {
     Policy { rules, allowance: Allowance::Bytes(allowance), zone: ResetZone::UTC }
 }
 
+/// Opens a ledger that may have been closed a moment ago. Between its fork and its exec, a server that another
+/// test starts holds all that this process had open, a lock too.
 pub(crate) fn open(path: &Path, allowance: u64, clock: &ManualClock) -> Embedded {
-    Embedded::open(path, policy(allowance), clock.clone()).expect("opens")
+    let give_up = Instant::now() + Duration::from_secs(5);
+    loop {
+        match Embedded::open(path, policy(allowance), clock.clone()) {
+            Err(OpenError::Owned) if Instant::now() < give_up => std::thread::yield_now(),
+            opened => return opened.expect("opens"),
+        }
+    }
 }
 
 pub(crate) fn project(name: &str) -> ProjectId {
