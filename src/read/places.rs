@@ -1,12 +1,12 @@
 //! The reads that are open, and how many may be at once: of one project, so that it leaves room for
 //! others, and of all, so that the process stays within its memory.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use slab::Slab;
 
 use super::reservation::Hold;
+use crate::access::{Crowd, crowd};
 use crate::artifact::ProjectId;
 use crate::error::{Error, Kind, Result};
 
@@ -27,28 +27,22 @@ impl Default for Caps {
 
 /// The places that there are, and who has them.
 pub(super) struct Places {
-    caps: Caps,
-    taken: Mutex<Taken>,
-}
-
-#[derive(Default)]
-struct Taken {
+    most: usize,
     /// Nothing yet where the ledger is still being asked.
-    reads: Slab<Weak<Hold>>,
-    /// Only projects that have any.
-    projects: HashMap<ProjectId, usize>,
+    reads: Mutex<Slab<Weak<Hold>>>,
+    of_project: Crowd,
 }
 
 /// A place, given back when it is dropped.
 pub(super) struct Place {
     places: Arc<Places>,
-    project: ProjectId,
     number: usize,
+    _of_project: crowd::Place,
 }
 
 impl Places {
     pub(super) fn new(caps: Caps) -> Self {
-        Self { caps, taken: Mutex::default() }
+        Self { most: caps.process, reads: Mutex::default(), of_project: Crowd::new(caps.project) }
     }
 
     /// Takes a place for a read of `project`.
@@ -56,49 +50,40 @@ impl Places {
     /// # Errors
     /// `TOO_MANY_REQUESTS` for the project's cap, `OVERLOADED` for that of all.
     pub(super) fn take(self: &Arc<Self>, project: &ProjectId) -> Result<Place> {
-        let mut taken = self.taken();
-        if taken.reads.len() >= self.caps.process {
+        let mut reads = self.reads();
+        if reads.len() >= self.most {
             let message = "The service has as many open reads as it can carry; try again shortly.";
             return Err(Error::new(Kind::Overloaded, message));
         }
-        let own = taken.projects.get(project).copied().unwrap_or(0);
-        if own >= self.caps.project {
+        let Some(of_project) = self.of_project.enter(project.as_str()) else {
             let message = "The project has as many open reads as it may; end some, or try again shortly.";
             return Err(Error::new(Kind::TooManyRequests, message));
-        }
-        let number = taken.reads.insert(Weak::new());
-        taken.projects.insert(project.clone(), own + 1);
-        drop(taken);
-        Ok(Place { places: Arc::clone(self), project: project.clone(), number })
+        };
+        let number = reads.insert(Weak::new());
+        drop(reads);
+        Ok(Place { places: Arc::clone(self), number, _of_project: of_project })
     }
 
     /// The reads that are open.
     pub(super) fn open(&self) -> Vec<Arc<Hold>> {
-        self.taken().reads.iter().filter_map(|(_, read)| read.upgrade()).collect()
+        self.reads().iter().filter_map(|(_, read)| read.upgrade()).collect()
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reads(&self) -> MutexGuard<'_, Slab<Weak<Hold>>> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Place {
     /// Says which read has it.
     pub(super) fn occupy(&self, read: &Arc<Hold>) {
-        self.places.taken().reads[self.number] = Arc::downgrade(read);
+        self.places.reads()[self.number] = Arc::downgrade(read);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
-        taken.reads.remove(self.number);
-        if let Some(own) = taken.projects.get_mut(&self.project) {
-            *own -= 1;
-            if *own == 0 {
-                taken.projects.remove(&self.project);
-            }
-        }
+        self.places.reads().remove(self.number);
     }
 }
 
@@ -118,7 +103,6 @@ mod tests {
         drop(second);
         let again = take("p").expect("given back");
         drop((first, third, again));
-        let taken = places.taken();
-        assert_eq!((taken.reads.len(), taken.projects.len()), (0, 0));
+        assert!(places.reads().is_empty() && places.of_project.is_empty());
     }
 }
