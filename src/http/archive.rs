@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH,
 };
@@ -17,7 +17,7 @@ use super::Front;
 use super::body::StreamBody;
 use super::conditional::{Verdict, judge, precondition_failed};
 use super::extract::{Params, TrialPath};
-use super::headers;
+use super::headers::{self, answer};
 use super::openapi::{Operation, Routes, parameters};
 use super::problem::Problem;
 use super::ratelimit;
@@ -75,11 +75,11 @@ async fn archive(
         Verdict::Whole | Verdict::Part(_) | Verdict::Unsatisfiable => {}
     }
     if method == Method::HEAD {
-        return Ok((StatusCode::OK, headers, Body::empty()).into_response());
+        return Ok(answer(StatusCode::OK, headers, Body::empty()));
     }
     let (stream, standing) = front.reads.archive(&who, plan, request_id.as_str()).await?;
     ratelimit::of_admission(&mut headers, standing, front.reads.warn_at());
-    Ok((StatusCode::OK, headers, Body::new(StreamBody(stream))).into_response())
+    Ok(answer(StatusCode::OK, headers, Body::new(StreamBody(stream))))
 }
 
 /// Conditions on the validator. Those on a date and ranges are passed over: it has neither.
@@ -98,7 +98,7 @@ fn not_modified(method: &Method, mut headers: HeaderMap) -> Response {
     let kept: &[_] =
         if *method == Method::HEAD { &[ETAG, CACHE_CONTROL, CONTENT_LENGTH] } else { &[ETAG, CACHE_CONTROL] };
     let fields = kept.iter().filter_map(|name| Some((name.clone(), headers.remove(name)?)));
-    (StatusCode::NOT_MODIFIED, fields.collect::<HeaderMap>()).into_response()
+    answer(StatusCode::NOT_MODIFIED, fields.collect(), Body::empty())
 }
 
 fn head_of(plan: &Plan, etag: &ETag) -> HeaderMap {

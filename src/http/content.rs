@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::body::StreamBody;
 use super::conditional::{Verdict, judge, precondition_failed};
-use super::headers::{self, Disposition};
+use super::headers::{self, Disposition, answer};
 use super::ratelimit;
 use crate::access::Downloader;
 use crate::artifact::{ArtifactName, TrialId};
@@ -154,14 +154,6 @@ fn not_modified(method: &Method, found: &Found) -> Response {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(stat.size));
     }
     answer(StatusCode::NOT_MODIFIED, headers, Body::empty())
-}
-
-/// These headers and no others, without copying them one by one.
-fn answer(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    response
 }
 
 fn head_of(found: &Found, disposition: Disposition, range: Option<&Range<u64>>) -> (StatusCode, HeaderMap) {

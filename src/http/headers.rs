@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
+use axum::body::Body;
+use axum::response::Response;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::artifact::{ArtifactName, media};
@@ -26,6 +28,14 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-
 
 /// As many fields as an answer with content has, so that they are stored once.
 const FIELDS: usize = 16;
+
+/// An answer with these headers and no others, which are not copied one by one.
+pub(super) fn answer(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
 
 /// The headers that every answer about a version of an artifact has, 304 included.
 pub(super) fn of_version(stat: &Stat) -> HeaderMap {
