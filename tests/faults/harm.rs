@@ -10,7 +10,7 @@ use crate::books::Books;
 use crate::clients::{Load, Manner, mixed};
 use crate::scene::{LEASE, PROJECT, Scene};
 use crate::servers::redis::{
-    ask, begin_move, cut_off, master_of, ports, replica_of, server_at, wait, write_before_answering,
+    ask, begin_move, caught_up, cut_off, master_of, ports, replica_of, server_at, wait, write_before_answering,
 };
 
 /// Downloads before the harm begins.
@@ -164,6 +164,7 @@ impl Harm {
             Books::Embedded | Books::Redis(_) => unreachable!("nobody can take over"),
         };
         let begun = Instant::now();
+        caught_up(master, replica);
         if self == Self::FailsOverBehind {
             cut_off(replica);
             for _ in 0..4 {

@@ -231,13 +231,16 @@ pub(crate) fn replica_of(ports: &[u16], master: u16) -> u16 {
     *ports.iter().find(|port| (replication(**port) + "\r").contains(&mine)).expect("a replica")
 }
 
-/// Waits until the replica has all that its master has.
+/// Waits until the replica has all that its master has at this moment. A replica may be behind by any
+/// time, where a machine is busy: that it follows says nothing of how closely.
 pub(crate) fn caught_up(master: u16, replica: u16) {
     let offset = |port| {
         let info = replication(port);
-        info.lines().find_map(|line| line.trim().strip_prefix("master_repl_offset:").map(str::to_owned))
+        let offset = info.lines().find_map(|line| line.trim().strip_prefix("master_repl_offset:"));
+        offset.and_then(|offset| offset.parse::<u64>().ok()).expect("an offset")
     };
-    wait("replication", || offset(master) == offset(replica));
+    let master = offset(master);
+    wait("replication", || offset(replica) >= master);
 }
 
 /// Cuts a replica off: from now on it hears nothing from its master, and still may take over.
