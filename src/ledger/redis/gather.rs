@@ -162,8 +162,11 @@ mod tests {
         assert!(waiting[0].try_recv().is_err(), "the first is under way");
         assert_eq!(first.answer([0]), Some(0));
 
-        let Ok(Told::Lead(second)) = waiting.remove(0).try_recv() else { panic!("nobody leads") };
+        let Ok(Told::Lead(mut second)) = waiting.remove(0).try_recv() else { panic!("nobody leads") };
+        second.take_along();
         assert_eq!(numbers(&second), (1..=TOGETHER).collect::<Vec<_>>());
+        second.take_along();
+        assert_eq!(numbers(&second).len(), TOGETHER, "no script takes more");
         let mut late = wait(gather.join("p", call(99)));
         assert_eq!(second.answer((1..=TOGETHER).map(|n| n * 10)), Some(10));
         let last = waiting.pop().unwrap();
@@ -171,11 +174,24 @@ mod tests {
             assert!(matches!(told.try_recv(), Ok(Told::Answer(answer)) if answer == (n + 2) * 10));
         }
         let mut last = last;
-        let Ok(Told::Lead(third)) = last.try_recv() else { panic!("nobody leads") };
+        let Ok(Told::Lead(mut third)) = last.try_recv() else { panic!("nobody leads") };
+        third.take_along();
         assert_eq!(numbers(&third), [TOGETHER + 1, 99]);
         third.answer([1, 2]);
         assert!(matches!(late.try_recv(), Ok(Told::Answer(2))));
         assert!(gather.lock().is_empty(), "nothing is kept of what is done");
+    }
+
+    #[test]
+    fn the_first_takes_those_along_that_come_before_it_goes() {
+        let gather = Gather::<usize>::new();
+        let mut first = lead(gather.join("p", call(0)));
+        let mut second = wait(gather.join("p", call(1)));
+        first.take_along();
+        assert_eq!(numbers(&first), [0, 1]);
+        assert_eq!(first.answer([5, 6]), Some(5));
+        assert!(matches!(second.try_recv(), Ok(Told::Answer(6))));
+        assert!(gather.lock().is_empty());
     }
 
     #[test]
@@ -187,7 +203,8 @@ mod tests {
         let mut follows = wait(gather.join("p", call(3)));
         drop(gone);
         drop(first);
-        let Ok(Told::Lead(second)) = leads.try_recv() else { panic!("nobody leads") };
+        let Ok(Told::Lead(mut second)) = leads.try_recv() else { panic!("nobody leads") };
+        second.take_along();
         assert_eq!(numbers(&second), [2, 3], "a call is not made for nobody");
         let mut waits = wait(gather.join("p", call(4)));
         drop(second);
@@ -204,7 +221,10 @@ mod tests {
         drop(first);
         let mut third = wait(gather.join("p", call(3)));
         drop(leader);
-        assert!(matches!(next.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
-        assert!(matches!(third.try_recv(), Ok(Told::Lead(_))));
+        let Ok(Told::Lead(mut second)) = next.try_recv() else { panic!("nobody leads") };
+        second.take_along();
+        assert_eq!(numbers(&second), [2, 3]);
+        drop(second);
+        assert!(matches!(third.try_recv(), Err(oneshot::error::TryRecvError::Closed)), "it is told");
     }
 }
