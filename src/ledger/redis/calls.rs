@@ -37,7 +37,7 @@ impl Call {
     }
 
     pub(super) fn settle(call: &Settle, rules: &Rules) -> Self {
-        let mut packed = Vec::with_capacity(512);
+        let mut packed = Vec::with_capacity(1024);
         let (id, outcome) = (call.id.to_string(), call.outcome.as_str());
         let (size, actual) = (call.size.min(MAX_AMOUNT), call.actual.min(MAX_AMOUNT));
         let (amount, grant) = (actual.min(size), size.min(rules.credit_bytes));
@@ -47,9 +47,9 @@ impl Call {
         packed.extend_from_slice(format!("{day:10}").as_bytes());
         [amount, size, actual].into_iter().for_each(|number| put_number(&mut packed, number));
         put_short(&mut packed, &format!("{size} {amount} "));
-        put_short(&mut packed, &format!("R {day} {deadline} {size} {grant} "));
-        put_short(&mut packed, &format!(" {amount} {size} {outcome} 1 {id} "));
-        put_long(&mut packed, &line::context(&call.context));
+        let context = line::context(&call.context);
+        put_long(&mut packed, &format!("R {day} {deadline} {size} {grant} {context}"));
+        put_long(&mut packed, &format!(" {amount} {size} {outcome} 1 {id} {context}"));
         Self { packed, amount, grant }
     }
 

@@ -79,7 +79,9 @@ impl Scripts {
     /// server.
     pub(super) fn new(policy: &Policy, clock_of_tests: bool) -> Self {
         let clock = if clock_of_tests { lua!("clock_of_tests") } else { lua!("clock") };
-        let numbers = numbers(policy);
+        let last_argument = if clock_of_tests { "#ARGV - 1" } else { "#ARGV" };
+        let mut numbers = numbers(policy).to_vec();
+        numbers.push(("LAST_ARGUMENT", last_argument.to_owned()));
         let script = |flags: &str, body: &str| {
             let code =
                 numbers.iter().fold(format!("{flags}{clock}{body}"), |code, (name, number)| code.replace(name, number));
@@ -131,11 +133,11 @@ const MARK_SLACK_MS: u64 = 1000;
 
 /// What is written in a script for each name, longer names before those that they contain. A local each
 /// would cost more: every function that uses it would hold on to it.
-fn numbers(policy: &Policy) -> [(&'static str, String); 11] {
+fn numbers(policy: &Policy) -> [(&'static str, String); 13] {
     let rules = &policy.rules;
-    let allowance = match policy.allowance {
-        Allowance::Unlimited => "unlimited".to_owned(),
-        Allowance::Bytes(bytes) => bytes.to_string(),
+    let (allowance, bound) = match policy.allowance {
+        Allowance::Unlimited => ("unlimited".to_owned(), MAX_AMOUNT),
+        Allowance::Bytes(bytes) => (bytes.to_string(), bytes.min(MAX_AMOUNT)),
     };
     let text = |number: &dyn std::fmt::Display| format!("'{number}'");
     [
@@ -149,6 +151,9 @@ fn numbers(policy: &Policy) -> [(&'static str, String); 11] {
         ("SWEEP_BATCH", rules.sweep_batch.to_string()),
         ("MAX_ENTRIES", rules.max_entries.to_string()),
         ("MAX", MAX_AMOUNT.to_string()),
+        ("BOUND", bound.to_string()),
+        // How an account ends that is on the list and has no override, as `account.lua` says.
+        ("PLAIN", text(&format!("10{allowance}"))),
         ("ALLOWANCE", text(&allowance)),
     ]
 }
@@ -178,7 +183,7 @@ mod tests {
         }
         let entries = policy.rules.max_entries;
         assert!(settle.code.contains(&format!("of.lines >= {entries} and")), "the longer name goes first");
-        assert!(reserve.code.contains("allowance = '77'") && usage.code.contains("allowance = '77'"));
+        assert!([reserve, usage].iter().all(|script| script.code.contains("return '77', '0'")));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What lies in Redis and is none of what the ledger stores: an error, never a zero, and left as it is.
 
-use artifactd::ledger::{Admission, AuditFilter, Ledger, Settlement};
+use artifactd::ledger::{Admission, Allowance, AuditFilter, Ledger, Override, Settlement};
 
 use super::together::Own;
 use crate::support::{id, project};
@@ -44,7 +44,7 @@ async fn an_account_with_a_number_that_is_none() {
     for place in 0..6 {
         let mut numbers = sound;
         numbers[place] = "9007199254740992";
-        write(numbers, "1100");
+        write(numbers, "10100");
         let before = own.ask(&["GET", &key]);
         assert_eq!(own.questions_fail().await, [true; 4], "{place}");
         // A reserve looks at the first three, a settle at the first five: at what they change.
@@ -64,9 +64,11 @@ async fn an_account_with_a_number_that_is_none() {
         own.reserve(2, 30).await.unwrap();
         own.settle(2, 3, 30).await.unwrap();
     }
-    for tail in ["", "1", "2100", "x", "1 100", "1100 "] {
+    for tail in ["", "1", "10", "20100", "12100", "x", "10 100", "10100 "] {
         write(sound, tail);
         assert_eq!(own.questions_fail().await, [true; 4], "{tail:?}");
+        assert!(own.reserve(3, 1).await.is_err(), "{tail:?}");
+        assert_eq!(own.ask(&["EXISTS", &own.record(3)]), "0", "{tail:?}");
     }
     for text in ["", "0", "20 1 3 1 1 0 1 100", &"0".repeat(49), &"9".repeat(60)] {
         own.ask(&["SET", &key, text]);
@@ -75,7 +77,7 @@ async fn an_account_with_a_number_that_is_none() {
         assert!(own.settle(1, 1, 20).await.is_err(), "{text:?}");
         assert_eq!(own.ask(&["GET", &key]), text, "left as it is");
     }
-    write(sound, "1100");
+    write(sound, "10100");
     assert_eq!(own.sums().await, (3, 20, 1), "none of the calls that failed has left a trace");
 }
 
@@ -90,6 +92,8 @@ impl Own {
 async fn an_override_or_a_record_that_is_none() {
     let own = Own::new(100);
     own.reserve(1, 20).await.unwrap();
+    let set = Override { allowance: Allowance::Bytes(90), until: None, by: "op".to_owned(), reason: String::new() };
+    own.ledger.set_allowance(&project("p"), Some(&set)).await.unwrap();
     for text in ["", "x", "100", "100 never x"] {
         own.ask(&["SET", &own.key("allowance"), text]);
         assert!(own.reserve(2, 1).await.is_err(), "{text:?}");

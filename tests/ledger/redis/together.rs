@@ -7,8 +7,8 @@ use std::sync::Arc;
 use artifactd::artifact::ArtifactName;
 use artifactd::ledger::redis::Redis;
 use artifactd::ledger::{
-    Adjust, Admission, AuditFilter, Channel, Clock, Context, Extend, Ledger, LedgerTime, LinkId, MAX_AMOUNT, Outcome,
-    Policy, RefusalReason, Reserve, Rules, Settle, Settlement, Subject, Unavailable,
+    Adjust, Admission, Allowance, AuditFilter, Channel, Clock, Context, Extend, Ledger, LedgerTime, LinkId, MAX_AMOUNT,
+    Outcome, Override, Policy, RefusalReason, Reserve, Rules, Settle, Settlement, Subject, Unavailable,
 };
 use tokio::task::JoinSet;
 
@@ -282,6 +282,47 @@ async fn days_without_open_leases_leave_the_list() {
     let listed = own.ask(&["SMEMBERS", &own.key("days")]);
     let listed: BTreeSet<_> = listed.lines().collect();
     assert_eq!(listed, BTreeSet::from(["2026-11-30", "2026-12-01", "2026-12-02"]));
+}
+
+/// An account that is on the list says whether there is an override to be looked for; one that is off it does not.
+#[tokio::test]
+async fn an_override_counts_on_whatever_day_the_clock_says() {
+    let own = Own::new(100);
+    let p = project("p");
+    let reserve = async |n: u128, size| {
+        own.ledger.reserve(&support::reserve(n, size, own.clock.now_ms())).await.unwrap().reply.lease().is_some()
+    };
+    for n in 0..4 {
+        assert!(reserve(n, 10).await);
+        own.settle(n, 1, 10).await.unwrap();
+        own.clock.step(DAY);
+    }
+    let bytes = |bytes| Override {
+        allowance: Allowance::Bytes(bytes),
+        until: None,
+        by: "op".to_owned(),
+        reason: String::new(),
+    };
+    own.ledger.set_allowance(&p, Some(&bytes(200))).await.unwrap();
+    for day in [3, 1, 0, 2, 4] {
+        own.clock.set(NOON + day * DAY);
+        let n = 10 * (u128::from(day) + 1);
+        assert!(reserve(n, 150).await, "day {day}");
+        assert!(!reserve(n + 1, 100).await, "day {day}");
+        own.settle(n, 0, 150).await.unwrap();
+        assert!(reserve(n + 2, 120).await, "day {day}");
+    }
+    own.ledger.set_allowance(&p, None).await.unwrap();
+    for day in [1, 4] {
+        own.clock.set(NOON + day * DAY);
+        assert!(!reserve(100 + u128::from(day), 101).await, "day {day}");
+    }
+    assert_eq!(own.ask(&["GETRANGE", &own.key("2026-12-03:account"), "48", "-1"]), "11100");
+    own.clock.set(NOON + 4 * DAY + 40_000);
+    assert!(reserve(200, 5).await);
+    assert_eq!(own.ask(&["GETRANGE", &own.key("2026-12-03:account"), "48", "-1"]), "10100", "nothing to look for");
+    own.ledger.set_allowance(&p, Some(&bytes(3))).await.unwrap();
+    assert!(!reserve(201, 4).await);
 }
 
 /// Whatever a settle finds, an account holds what its numbers can hold.

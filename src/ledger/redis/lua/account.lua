@@ -1,7 +1,8 @@
 -- Shared: accounts, and where a project's books lie. Sums and lines are written together, so they agree.
 --   base..day..':account'  six numbers, `>I8I8I8I8I8I8` of struct (reserved, open, used, counted, lines, refused);
---                          then 1 if the day is on the list of days, else 0; then what the latest
---                          reservation was judged by: bytes, 'unlimited', or '-' if there was none
+--                          then 1 if the day is on the list of days, else 0; then, if it is on the list, 0
+--                          if no override of the allowance is stored; then what the latest reservation
+--                          was judged by: bytes, 'unlimited', or '-' if there was none
 --   base..day..':lines'    the audit, a list: `at charged size outcome count id subject`
 --   base..day..':rolled'   the index in that list of each rolled-up line, by its name
 --   base..day..':due'      ids of the open leases by deadline, and '' by `inf`, that is, never
@@ -23,21 +24,21 @@ local function account(day)
   local start = base .. day
   local key = start .. ':account'
   local stored = redis.call('GET', key)
-  local text = stored or string.rep('\0', 48) .. '0-'
+  local text = stored or string.rep('\0', 48) .. '00-'
   local numbers, tail = {struct.unpack(NUMBERS, text)}, string.sub(text, 49)
   for n = 1, 6 do
     if numbers[n] > MAX then
       tail = ''
     end
   end
-  local listed, allowance = string.match(tail, '^([01])(%S+)$')
+  local listed, overridden, allowance = string.match(tail, '^([01])([01])(%S+)$')
   if not listed then
     error('what is stored is no account')
   end
   of = {
     day = day, start = start, key = key, due = start .. ':due', list = start .. ':lines', stored = stored, changed = false,
     reserved = numbers[1], open = numbers[2], used = numbers[3], counted = numbers[4], lines = numbers[5], refused = numbers[6],
-    listed = listed, allowance = allowance,
+    listed = listed, overridden = overridden, allowance = allowance,
   }
   accounts[day] = of
   return of
@@ -47,7 +48,7 @@ end
 local function save()
   for _, of in pairs(accounts) do
     if of.changed then
-      local text = struct.pack(NUMBERS, of.reserved, of.open, of.used, of.counted, of.lines, of.refused) .. of.listed .. of.allowance
+      local text = struct.pack(NUMBERS, of.reserved, of.open, of.used, of.counted, of.lines, of.refused) .. of.listed .. of.overridden .. of.allowance
       if of.stored then
         redis.call('SET', of.key, text, 'KEEPTTL')
       else

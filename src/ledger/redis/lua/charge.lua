@@ -1,5 +1,5 @@
 -- Shared: ends leases and charges accounts.
-local written_at, forgotten_at = whole(now), whole(now + TOMBSTONE_MS)
+local written_at = whole(now)
 
 -- Writes a line; where the day has many, adds to one that is rolled up.
 local function write(of, charged, size, outcome, id, subject)
@@ -38,5 +38,5 @@ local function give_back(of, id, size)
 end
 
 local function put_mark(key, state, day, size, charged)
-  put(key, state, day, forgotten_at, size, charged, '', MARK_LIVES_MS)
+  put(key, state, day, written_at, size, charged, '', MARK_LIVES_MS)
 end

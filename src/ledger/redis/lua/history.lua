@@ -3,7 +3,7 @@
 --   {now, 'history', allowance in force, then for each day:
 --        allowance of its last reservation or '-', used, reserved, refused, lines, counted}
 --   {now, 'again'}    more leases are due: repeat
-local reply = {now, 'history', allowance}
+local reply = {now, 'history', (allowed(now, base))}
 for n = 2, LAST_ARGUMENT do
   local of = account(ARGV[n])
   if of.open > 0 and sweep(of, SWEEP_BATCH) then

@@ -22,7 +22,7 @@ local function mark_settled(key, day, size, charged, unreserved)
 end
 
 -- The answer to a call that found `before`: nil if nobody has looked.
-local function settle(key, before, id, day, size, actual, head, text, context)
+local function settle(key, before, id, day, size, actual, expected, text)
   if type(before) == 'table' then
     error(before)
   end
@@ -36,11 +36,12 @@ local function settle(key, before, id, day, size, actual, head, text, context)
   if state == 'S' then
     return 'settled ' .. record.amount
   elseif state == 'R' or state == 'E' then
+    local outcome, context = string.match(text, '(%a+) 1 %S+ (.*)$')
     local of, charged = account(record.day), math.min(actual, record.size + 0)
     local unreserved
     if state == 'R' then
       give_back(of, id, record.size)
-      post(of, whole(charged), record.size, string.match(text, '(%a+) 1 '), id, record.rest)
+      post(of, whole(charged), record.size, outcome, id, record.rest)
     else
       local difference = charged - record.amount
       unreserved = difference > 0 and ' unreserved'
@@ -52,11 +53,11 @@ local function settle(key, before, id, day, size, actual, head, text, context)
   if charged == 0 then
     return mark_settled(key, today, size, 0)
   end
-  local deadline = string.match(head, '^R %S* +(%d+)')
+  local deadline = string.match(expected, '^R %S* +(%d+)')
   if now > deadline + UNRESERVED_MS or day < first_kept or day > tomorrow then
     return 'late'
   end
-  post(account(day), whole(charged), whole(size), 'unreserved', id, context)
+  post(account(day), whole(charged), whole(size), 'unreserved', id, string.match(text, '%a 1 %S+ (.*)$'))
   return mark_settled(key, day, size, charged, ' unreserved')
 end
 

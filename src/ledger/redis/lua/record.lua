@@ -1,16 +1,17 @@
 -- Shared: what is remembered of an id, one string each: `state day moment size amount rest`.
 --   R  open:    moment = deadline,                amount = grant,   rest = context
---   S  settled: moment = the last ms it is known, amount = charged
---   E  expired: moment = the last ms it is known, amount = charged
+--   S  settled: moment = when it ended,           amount = charged
+--   E  expired: moment = when it ended,           amount = charged
 --   X  refused: moment = the last ms it is known, amount = bound,
 --      rest = `reason used reserved resets_at retry_at`
--- The record in a text, size and amount as strings; nil if its time is over.
+-- The record in a text, size and amount as strings, the moment of an ended one the last ms it is known; nil if
+-- its time is over.
 local function understood(text)
   local state, day, moment, size, amount, rest = string.match(text, '^([RSEX]) (%S+) (%d+) (%d+) (%d+) (.*)$')
   if not state then
     error('what is stored is no record')
   end
-  moment = moment + 0
+  moment = moment + ((state == 'S' or state == 'E') and TOMBSTONE_MS or 0)
   if state ~= 'R' and now > moment then
     return nil
   end

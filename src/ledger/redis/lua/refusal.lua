@@ -78,11 +78,11 @@ return {
     return answer or nil, of.reserved, of.open, of.used
   end,
   -- Saves the account with these sums, and puts the day on its list if it is not there.
-  close = function(reserved, open, used, admitted)
+  close = function(reserved, open, used, admitted, overridden)
     local of = account(today)
     of.reserved, of.open, of.used = reserved, open, used
     if admitted then
-      of.allowance, of.changed = allowance, true
+      of.allowance, of.overridden, of.changed = allowance, overridden, true
     end
     save()
     if admitted and of.listed == '0' then

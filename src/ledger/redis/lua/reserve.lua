@@ -17,11 +17,8 @@
 -- What almost every call needs is written out here, with as few commands, texts, tables and functions as can
 -- be, for each costs. `seldom` makes what the other calls need.
 local calls, at, number = ARGV[1], 47, 0
-local ids, due = base .. 'id:', base .. today .. ':due'
 local ends = now + LEASE_MS
 local deadline = string.format('%d', ends)
-local lease = 'R ' .. today .. ' ' .. deadline .. ' '
-local bound = allowance == 'unlimited' and MAX or math.min(allowance + 0, MAX)
 local key = base .. today .. ':account'
 local stored = redis.call('GET', key)
 local reserved, open, used = 0, 0, 0
@@ -31,6 +28,18 @@ if stored then
     error('what is stored is no account')
   end
 end
+-- Almost always the account says that the day is on the list, that there is no override, and what is to be said
+-- of the allowance.
+local tail = stored and string.sub(stored, 49)
+local allowance, overridden, bound, kept = ALLOWANCE, '0', BOUND, tail == PLAIN
+if not kept then
+  if tail and not string.find(tail, '^[01][01]%S+$') then
+    error('what is stored is no account')
+  end
+  allowance, overridden = allowed(now, base)
+  bound = allowance == 'unlimited' and MAX or math.min(allowance + 0, MAX)
+  kept = tail == '1' .. overridden .. allowance
+end
 local used_before, reserved_before, answers = used, reserved, ''
 -- The id of the first lease, and all of them as `ZADD` takes them if there are more: a table costs.
 local first, all, others
@@ -39,17 +48,18 @@ while at <= #calls do
   local id, not_after, size, by, rest
   id, not_after, size, by, rest, at = struct.unpack('>c36I8I8Bc0I4c0', calls, at)
   -- Almost always the id is new and admitted: writing it tells, and saves asking first.
-  local before, answer = redis.pcall('SET', ids .. id, lease .. rest, 'PX', KEEP_MS, 'NX', 'GET'), nil
+  local name, record, answer = base .. 'id:' .. id, 'R ' .. today .. ' ' .. deadline .. ' ' .. rest, nil
+  local before = redis.pcall('SET', name, record, 'PX', KEEP_MS, 'NX', 'GET')
   if before or by ~= '' or now > not_after or used + reserved + size > bound then
     others = others or seldom(now, base, today, resets_at, allowance, bound)
     answer, reserved, open, used =
-      others.judge(reserved, open, used, ids .. id, before, lease .. rest, size, not_after, by, first and ends)
+      others.judge(reserved, open, used, name, before, record, size, not_after, by, first and ends)
   end
   if not answer then
     if not first then
       first = id
     elseif not all then
-      all = {due, deadline, first, deadline, id}
+      all = {base .. today .. ':due', deadline, first, deadline, id}
     else
       local n = #all
       all[n + 1], all[n + 2] = deadline, id
@@ -63,19 +73,20 @@ while at <= #calls do
 end
 
 if first then
-  local added = all and redis.pcall('ZADD', unpack(all)) or redis.pcall('ZADD', due, deadline, first)
+  local added = all and redis.pcall('ZADD', unpack(all)) or redis.pcall('ZADD', base .. today .. ':due', deadline, first)
   if type(added) == 'table' then
     -- There is no such list: nothing is reserved.
     for n = 3, all and #all or 3, 2 do
-      redis.call('DEL', ids .. (all and all[n] or first))
+      redis.call('DEL', base .. 'id:' .. (all and all[n] or first))
     end
     return added
   end
 end
-if others or not stored or string.sub(stored, 49) ~= '1' .. allowance then
+if others or not kept then
   others = others or seldom(now, base, today, resets_at, allowance, bound)
-  others.close(reserved, open, used, first)
+  others.close(reserved, open, used, first, overridden)
 else
   redis.call('SETRANGE', key, '0', struct.pack('>I8I8', reserved, open))
 end
-return struct.pack('>I8I8I8I8Bc0', now, ends, used_before, reserved_before, #allowance, allowance) .. answers
+local answer = struct.pack('>I8I8I8I8Bc0', now, ends, used_before, reserved_before, #allowance, allowance)
+return others and answer .. answers or answer

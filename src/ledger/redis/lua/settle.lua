@@ -1,8 +1,8 @@
 -- Ends reservations, one call after the other: charges what was handed out, at most the reserved size.
---   KEYS 1, ARGV 1 today.lua; ARGV 1 goes on with the calls, each `>c36c10I8I8I8Bc0Bc0Bc0I4c0`: id; day of the
+--   KEYS 1, ARGV 1 today.lua; ARGV 1 goes on with the calls, each `>c36c10I8I8I8Bc0I4c0I4c0`: id; day of the
 --        admission, or blanks; what it is charged if it is the open lease that the caller takes it for; size;
---        actual; what is remembered of it then, `size charged `; how its record begins, `R day deadline size grant `;
---        what its line has before the subject, ` charged size outcome 1 id `; context
+--        actual; what is remembered of it then, `size charged `; its record, `R day deadline size grant context`;
+--        what its line has after the time, ` charged size outcome 1 id context`
 --   One string. `>I8`: now. Each call was charged as it is said there, but for those that are named after
 --   that, in their order, each `>BI4c0`: its number, from 0; '' if it was charged so, or
 --      settled charged
@@ -12,8 +12,7 @@
 -- What almost every call needs is written out here, with as few commands, texts, tables and functions as can
 -- be, for each costs. `seldom` makes what the other calls need, `roll_up` adds to lines where the day has many.
 local calls, at, number = ARGV[1], 47, 0
-local ids, due, list = base .. 'id:', base .. today .. ':due', base .. today .. ':lines'
-local written, mark = string.format('%d', now), 'S ' .. today .. string.format(' %d ', now + TOMBSTONE_MS)
+local written, list = string.format('%d', now), base .. today .. ':lines'
 local key = base .. today .. ':account'
 local stored = redis.call('GET', key)
 local reserved, open, used, counted, lines = 0, 0, 0, 0, 0
@@ -25,29 +24,29 @@ if stored then
 end
 -- Of the first lease that ended: its id, record and line; of all if there are more, as commands take them. And
 -- what is rolled up, by outcome and head: outcome, head, charged, size, count.
-local first, record, line, all, records, texts, rolled
+local first, ended, line, all, records, texts, rolled
 local answers, others = '', nil
 
 while at <= #calls do
-  local id, day, charged, size, actual, marked, head, text, length
-  id, day, charged, size, actual, marked, head, text, length, at = struct.unpack('>c36c10I8I8I8Bc0Bc0Bc0I4', calls, at)
+  local id, day, charged, size, actual, marked, record, text
+  id, day, charged, size, actual, marked, record, text, at = struct.unpack('>c36c10I8I8I8Bc0I4c0I4c0', calls, at)
   -- Almost always it is the open lease that the caller takes it for: to write what it ends as tells, and
   -- saves asking first.
-  local before, answer = nil, nil
+  local name, before, answer = base .. 'id:' .. id, nil, nil
   if day == today and size <= reserved and open >= 1 and used + charged <= MAX then
-    before = redis.pcall('SET', ids .. id, mark .. marked, 'PX', MARK_LIVES_MS, 'XX', 'GET')
+    before = redis.pcall('SET', name, 'S ' .. today .. ' ' .. written .. ' ' .. marked, 'PX', MARK_LIVES_MS, 'XX', 'GET')
   end
-  if type(before) == 'string' and string.sub(before, 1, #head) == head then
+  if before == record then
     if not first then
-      first, record = id, before
+      first, ended = id, record
     elseif not all then
-      all, records = {due, first, id}, {record, before}
+      all, records = {base .. today .. ':due', first, id}, {ended, record}
     else
       local n = #records + 1
-      all[n + 1], records[n] = id, before
+      all[n + 1], records[n] = id, record
     end
     if lines < MAX_ENTRIES then
-      lines, text = lines + 1, written .. text .. string.sub(before, #head + 1)
+      lines, text = lines + 1, written .. text
       if not line then
         line = text
       elseif not texts then
@@ -56,7 +55,7 @@ while at <= #calls do
         texts[#texts + 1] = text
       end
     else
-      local outcome, by = string.match(text, '(%a+) 1 '), string.match(before, '^[^\t]*', #head + 1)
+      local outcome, by = string.match(text, '(%a+) 1 %S+ ([^\t]*)')
       local name = outcome .. by
       rolled = rolled or {}
       local sums = rolled[name] or {outcome, by, 0, 0, 0}
@@ -66,17 +65,16 @@ while at <= #calls do
   else
     others = others or seldom(now, base, today)
     answer, reserved, open, used, counted, lines = others.settle(
-      {reserved, open, used, counted, lines}, ids .. id, before, id, day, size, actual, head, text,
-      string.sub(calls, at, at + length - 1))
+      {reserved, open, used, counted, lines}, name, before, id, day, size, actual, record, text)
   end
   if others then
     answers = answers .. struct.pack('>BI4c0', number, #(answer or ''), answer or '')
   end
-  at, number = at + length, number + 1
+  number = number + 1
 end
 
 if first then
-  local removed = all and redis.pcall('ZREM', unpack(all)) or redis.pcall('ZREM', due, first)
+  local removed = all and redis.pcall('ZREM', unpack(all)) or redis.pcall('ZREM', base .. today .. ':due', first)
   local pushed, made = 0, 0
   if line and type(removed) == 'number' then
     pushed = texts and redis.pcall('RPUSH', unpack(texts)) or redis.pcall('RPUSH', list, line)
@@ -87,7 +85,8 @@ if first then
     broken = type(made) == 'table' and made
   end
   if broken then
-    (others or seldom(now, base, today)).undo(all or {due, first}, records or {record}, texts and #texts - 1 or line and 1 or 0, pushed)
+    (others or seldom(now, base, today)).undo(
+      all or {base .. today .. ':due', first}, records or {ended}, texts and #texts - 1 or line and 1 or 0, pushed)
     return broken
   end
   if line then
@@ -104,4 +103,5 @@ end
 if others then
   others.close(reserved, open, used, counted, lines)
 end
-return struct.pack('>I8', now) .. answers
+local answer = struct.pack('>I8', now)
+return others and answer .. answers or answer
