@@ -45,10 +45,10 @@ pub(crate) fn ask(port: u16, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Waits until `ready`, at most ten seconds.
+/// Waits until `ready`, at most half a minute.
 #[allow(clippy::disallowed_methods, reason = "other processes are waited for, also where there is no runtime")]
 pub(crate) fn wait(what: &str, mut ready: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while !ready() {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(20));
@@ -120,15 +120,36 @@ fn join(ports: &[u16], replicas: usize) {
     let nodes = ports.iter().map(|port| format!("127.0.0.1:{port}"));
     let mut create = Command::new("redis-cli");
     create.args(["--cluster", "create"]).args(nodes);
-    create.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]);
-    let output = create.output().expect("redis-cli");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    create.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]).stdout(Stdio::null());
+    let mut create = create.spawn().expect("redis-cli");
+    let begun = Instant::now();
+    wait("servers that join", || {
+        // A handshake lasts no longer than the time-out of a node, and `create` does not repeat it.
+        if begun.elapsed() > Duration::from_secs(3) {
+            ports[1..].iter().for_each(|port| meet(*port, ports[0]));
+        }
+        let ended = create.try_wait().expect("a child");
+        ended.is_some_and(|status| {
+            assert!(status.success(), "{status}");
+            true
+        })
+    });
     for port in ports {
         wait("a cluster", || {
             let info = ask(*port, &["CLUSTER", "INFO"]);
             info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384")
         });
     }
+}
+
+/// Makes a server know another one of its cluster, if it does not yet.
+fn meet(port: u16, other: u16) {
+    let nodes = ask(other, &["CLUSTER", "NODES"]);
+    let bus = nodes.lines().find(|line| line.contains("myself")).and_then(|line| {
+        let address = line.split_whitespace().nth(1)?;
+        address.split_once('@')?.1.split(',').next()
+    });
+    ask(port, &["CLUSTER", "MEET", "127.0.0.1", &other.to_string(), bus.expect("the port of its bus")]);
 }
 
 /// A server of a cluster of a test's own.
