@@ -20,8 +20,10 @@ demo: ## Serve a sample project and print lines to paste (ARGS='--store DIR' for
 
 .PHONY: test
 test: tools ## Install what the tests need below target/, then run all of them
-	cargo test --locked
+	cargo test --locked --no-run
 	cargo build --locked
+	sync # What is still to be written of all that would hold up every ledger that waits for the disk.
+	cargo test --locked
 	target/venv/bin/python -m pytest tests/clients $(ARGS)
 	target/venv/bin/python -m pytest tests/operations $(ARGS)
 

@@ -17,7 +17,7 @@ use crate::catalog::{Found, Recalled, Seen};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{At, Channel, Standing};
 use crate::links::{Followed, stale};
-use crate::read::{ByteStream, CHANGED_RETRIES, MeteredRead, Reads};
+use crate::read::{Attempts, ByteStream, MeteredRead, Reads};
 use crate::request::RequestId;
 use crate::store::Stat;
 
@@ -98,7 +98,7 @@ pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<R
     let judged = |stat: &Stat| judge(ask.method, ask.headers, stat);
     let is_get = *ask.method == Method::GET;
     let mut recalled = if is_get { way.recall(reads) } else { None };
-    let mut attempt = 0;
+    let mut attempts = Attempts::default();
     loop {
         let opening = recalled.take().and_then(|it| it.opening(|stat| Some(judged(stat)).filter(Verdict::opens)));
         let (seen, verdict) = match opening {
@@ -113,7 +113,6 @@ pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<R
             }
         };
         let (whole, range) = (0..seen.size(), verdict.part());
-        // What was only remembered has not changed under this read: that it is gone costs no attempt.
         let remembered = matches!(seen, Seen::Recalled(_));
         match way.open(reads, seen, range.clone().unwrap_or(whole), ask.request_id).await {
             Ok((standing, found, stream)) => {
@@ -121,9 +120,7 @@ pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<R
                 ratelimit::of_admission(&mut headers, standing, reads.warn_at());
                 return Ok(answer(status, headers, Body::new(StreamBody(stream))));
             }
-            Err(error) if *error.kind() == Kind::ArtifactChanged && remembered => {}
-            Err(error) if *error.kind() == Kind::ArtifactChanged && attempt < CHANGED_RETRIES => attempt += 1,
-            Err(error) => return Err(error),
+            Err(error) => attempts.anew(error, remembered)?,
         }
     }
 }

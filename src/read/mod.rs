@@ -41,8 +41,27 @@ pub use places::Caps;
 pub use reservation::Reservation;
 pub use stream::ByteStream;
 
-/// How often a read begins anew because the file changed under it, before that is the answer.
-pub const CHANGED_RETRIES: usize = 2;
+/// Says how often a read begins anew because the file changed under it, before that is the answer.
+#[derive(Debug, Default)]
+pub struct Attempts(usize);
+
+impl Attempts {
+    /// How often a file may change under a read.
+    pub const CHANGES: usize = 2;
+
+    /// Whether the read that ended in `error` is to begin anew. What was only remembered has not changed
+    /// under it: that it is gone costs no attempt.
+    ///
+    /// # Errors
+    /// `error`, if it is the answer.
+    pub fn anew(&mut self, error: Error, remembered: bool) -> Result<()> {
+        if *error.kind() != Kind::ArtifactChanged || (!remembered && self.0 == Self::CHANGES) {
+            return Err(error);
+        }
+        self.0 += usize::from(!remembered);
+        Ok(())
+    }
+}
 
 /// The use case: every byte that leaves the service goes through it.
 pub struct Reads {
@@ -330,6 +349,18 @@ mod tests {
 
     fn parts(spans: &[Range<u64>]) -> Vec<(u64, Bytes)> {
         spans.iter().map(|span| (span.start, bytes(span))).collect()
+    }
+
+    #[test]
+    fn a_read_begins_anew_a_few_times_and_once_more_for_what_was_remembered() {
+        let changed = || Error::new(Kind::ArtifactChanged, "");
+        let mut attempts = Attempts::default();
+        assert!(attempts.anew(Error::internal("x"), true).is_err(), "nothing changed");
+        assert!(attempts.anew(changed(), true).is_ok());
+        for _ in 0..Attempts::CHANGES {
+            assert!(attempts.anew(changed(), false).is_ok());
+        }
+        assert!(attempts.anew(changed(), false).is_err());
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) enum Harm {
     Stopped,
     /// No harm but that of the clients: they leave after every fraction of every file.
     ClientsLeave,
-    /// The files of an embedded ledger cannot grow, then not even be written.
+    /// The files of an embedded ledger can hardly grow, then not even be written.
     DiskFull,
     /// SIGKILL, then a start over its append-only file.
     RedisKilled,
@@ -93,8 +93,7 @@ impl Harm {
             // Every file, at each of some 30 fractions from none to all.
             Self::ClientsLeave => load.until(8 * 28).await,
             Self::DiskFull => {
-                let largest = scene.largest_file();
-                for room in [largest + 16_384, 1] {
+                for room in [scene.database() + 16_384, 1] {
                     limit_files(scene, Some(room));
                     let before = load.unavailable();
                     load.wait("a full disk", || load.unavailable() > before + 10).await;

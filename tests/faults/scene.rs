@@ -119,10 +119,10 @@ impl Scene {
         Pid::from_raw(self.services[n].id().cast_signed()).unwrap()
     }
 
-    /// The largest file of an embedded ledger, bytes.
-    pub(crate) fn largest_file(&self) -> u64 {
-        let files = std::fs::read_dir(self.scratch.path()).unwrap();
-        files.map(|file| file.unwrap().metadata().unwrap()).filter(|of| of.is_file()).map(|of| of.len()).max().unwrap()
+    /// The database of an embedded ledger, bytes. Beside it lies its log, whose room is used anew where the
+    /// database can take up what is in it.
+    pub(crate) fn database(&self) -> u64 {
+        self.scratch.path().join("ledger.db").metadata().unwrap().len()
     }
 
     /// What a service answers.

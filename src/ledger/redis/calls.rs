@@ -14,6 +14,9 @@ use crate::ledger::{
     Standing, Unavailable,
 };
 
+/// Stands where a day would: as long as one.
+const NO_DAY: &str = "          ";
+
 /// The arguments of one call.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -31,8 +34,9 @@ impl Call {
         packed.extend_from_slice(call.id.to_string().as_bytes());
         put_number(&mut packed, call.not_after.0);
         put_number(&mut packed, amount);
-        put_short(&mut packed, &call.context.link_id.map(|link| link.to_string()).unwrap_or_default());
-        put_long(&mut packed, &format!("{amount} {grant} {}", line::context(&call.context)));
+        put_short(&mut packed, &[&call.context.link_id.map(|link| link.to_string()).unwrap_or_default()]);
+        let [held, granted] = [amount, grant].map(|number| number.to_string());
+        put_long(&mut packed, &[&held, " ", &granted, " ", &line::context(&call.context)]);
         Self { packed, amount, grant }
     }
 
@@ -41,15 +45,17 @@ impl Call {
         let (id, outcome) = (call.id.to_string(), call.outcome.as_str());
         let (size, actual) = (call.size.min(MAX_AMOUNT), call.actual.min(MAX_AMOUNT));
         let (amount, grant) = (actual.min(size), size.min(rules.credit_bytes));
-        let (day, deadline) =
-            (call.day.map(|day| day.to_string()).unwrap_or_default(), call.deadline.0.min(MAX_AMOUNT));
+        let (day, context) = (call.day.map(|day| day.to_string()), line::context(&call.context));
+        let day = day.as_deref().unwrap_or_default();
         packed.extend_from_slice(id.as_bytes());
-        packed.extend_from_slice(format!("{day:10}").as_bytes());
+        packed.extend_from_slice(if day.is_empty() { NO_DAY } else { day }.as_bytes());
         [amount, size, actual].into_iter().for_each(|number| put_number(&mut packed, number));
-        put_short(&mut packed, &format!("{size} {amount} "));
-        let context = line::context(&call.context);
-        put_long(&mut packed, &format!("R {day} {deadline} {size} {grant} {context}"));
-        put_long(&mut packed, &format!(" {amount} {size} {outcome} 1 {id} {context}"));
+        // Written in parts: to format them costs three times as much.
+        let [amount_text, size_text, granted, deadline] =
+            [amount, size, grant, call.deadline.0.min(MAX_AMOUNT)].map(|number| number.to_string());
+        put_short(&mut packed, &[&size_text, " ", &amount_text, " "]);
+        put_long(&mut packed, &["R ", day, " ", &deadline, " ", &size_text, " ", &granted, " ", &context]);
+        put_long(&mut packed, &[" ", &amount_text, " ", &size_text, " ", outcome, " 1 ", &id, " ", &context]);
         Self { packed, amount, grant }
     }
 

@@ -8,15 +8,24 @@ pub(super) fn put_number(to: &mut Vec<u8>, number: u64) {
     to.extend_from_slice(&number.to_be_bytes());
 }
 
-/// A text of at most 255 bytes.
-pub(super) fn put_short(to: &mut Vec<u8>, text: &str) {
-    to.push(u8::try_from(text.len()).expect("a few numbers and words"));
-    to.extend_from_slice(text.as_bytes());
+/// A text of at most 255 bytes, in parts.
+pub(super) fn put_short(to: &mut Vec<u8>, parts: &[&str]) {
+    to.push(u8::try_from(length(parts)).expect("a few numbers and words"));
+    put(to, parts);
 }
 
-pub(super) fn put_long(to: &mut Vec<u8>, text: &str) {
-    to.extend_from_slice(&u32::try_from(text.len()).expect("much shorter than 4 GiB").to_be_bytes());
-    to.extend_from_slice(text.as_bytes());
+/// A text in parts.
+pub(super) fn put_long(to: &mut Vec<u8>, parts: &[&str]) {
+    to.extend_from_slice(&u32::try_from(length(parts)).expect("much shorter than 4 GiB").to_be_bytes());
+    put(to, parts);
+}
+
+fn length(parts: &[&str]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
+}
+
+fn put(to: &mut Vec<u8>, parts: &[&str]) {
+    parts.iter().for_each(|part| to.extend_from_slice(part.as_bytes()));
 }
 
 /// Reads what a script packed; what is no such thing is nonsense.
@@ -74,12 +83,12 @@ mod tests {
         let long = ["", "é\0\t\"", &"y".repeat(70_000)];
         let mut packed = Vec::new();
         numbers.iter().for_each(|number| put_number(&mut packed, *number));
-        short.iter().for_each(|text| put_short(&mut packed, text));
-        long.iter().for_each(|text| put_long(&mut packed, text));
+        short.iter().for_each(|text| put_short(&mut packed, &[text]));
+        long.iter().for_each(|text| put_long(&mut packed, &[text, "", "and more"]));
         let mut read = Packed(&packed);
         assert!(numbers.iter().all(|number| read.number().unwrap() == *number));
         assert!(short.iter().all(|text| read.short().unwrap() == *text));
-        assert!(long.iter().all(|text| read.long().unwrap() == *text));
+        assert!(long.iter().all(|text| read.long().unwrap() == [*text, "and more"].concat()));
         assert!(read.is_empty());
     }
 

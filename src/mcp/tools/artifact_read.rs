@@ -15,7 +15,7 @@ use crate::ledger::Channel;
 use crate::link::DEFAULT_LIFE_SECONDS;
 use crate::links::Minted;
 use crate::mcp::content;
-use crate::read::{CHANGED_RETRIES, MeteredRead};
+use crate::read::{Attempts, MeteredRead};
 use crate::request::RequestId;
 
 pub(super) static TOOL: Tool = Tool {
@@ -107,16 +107,16 @@ async fn run(services: &Services, caller: Caller<'_>, mut arguments: Arguments) 
         .ok_or_else(|| Error::internal("max_bytes was checked"))?;
     let who = caller.principal.downloader()?;
     let reading = Reading { services, who: &who, trial: &trial, name: &name, ask, request_id: caller.request_id };
-    let mut begun_anew = 0;
+    let mut attempts = Attempts::default();
     let mut recalled = reading.services.reads.recall(who.viewer(), &trial, &name);
     loop {
-        // What was only remembered has not changed under this read: that it is gone costs no attempt.
         let remembered = recalled.is_some();
         match reading.once(recalled.take().map(Seen::Recalled)).await {
-            Err(error) if error.kind() == &Kind::ArtifactChanged && remembered => {}
-            Err(error) if error.kind() == &Kind::ArtifactChanged && begun_anew < CHANGED_RETRIES => begun_anew += 1,
-            Err(error) => return Err(explained(error, services, who.viewer(), &trial, Some(&name)).await),
             Ok(shown) => return Ok(shown),
+            Err(error) => match attempts.anew(error, remembered) {
+                Ok(()) => {}
+                Err(error) => return Err(explained(error, services, who.viewer(), &trial, Some(&name)).await),
+            },
         }
     }
 }
