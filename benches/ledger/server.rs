@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{FromRedisValue, IntoConnectionInfo as _};
+use redis::{AsyncConnectionConfig, FromRedisValue, IntoConnectionInfo as _};
 
 use crate::load::Ran;
 
@@ -28,8 +28,10 @@ impl Server {
         let info = format!("redis://127.0.0.1:{port}").into_connection_info().unwrap();
         let tcp = info.tcp_settings().clone().set_nodelay(true);
         let client = redis::Client::open(info.set_tcp_settings(tcp)).unwrap();
+        // To empty a large server takes longer than the client would wait.
+        let patient = AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(60)));
         for _ in 0..100 {
-            if let Ok(connection) = client.get_multiplexed_async_connection().await {
+            if let Ok(connection) = client.get_multiplexed_async_connection_with_config(&patient).await {
                 return Self { process, port, connection, _directory: directory };
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,10 +1,9 @@
 //! Calls of one project that go to the server together.
 //!
-//! The first call goes as soon as all have had their turn that the program has ready to go on; those of them
-//! that call, too, go with it. Those that come while it is under way wait, and go in one script when it is
-//! done; so a caller waits for nobody while there is no load, and under load many share the costs of a
-//! script. One of those that waited leads the others: it sends their calls with its own and hands out the
-//! answers. Callers that were answered together call again together, and stay together. A leader that leaves takes nobody with it: the others are told, and ask again,
+//! The first call goes at once. Those that come while it is under way wait, and go in one script when
+//! it is done; so a caller waits for nobody while there is no load, and under load many share the
+//! costs of a script. One of those that waited leads the others: it sends their calls with its own and
+//! hands out the answers. A leader that leaves takes nobody with it: the others are told, and ask again,
 //! which every call of a ledger allows.
 
 use std::collections::{HashMap, VecDeque};
@@ -46,7 +45,7 @@ pub(super) enum Turn<T> {
     Wait(oneshot::Receiver<Told<T>>),
 }
 
-/// The calls to send, the leader's own first. When it is dropped, one of those that wait leads next.
+/// The calls to send now, the leader's own first. When it is dropped, those that wait go next.
 #[derive(Debug)]
 pub(super) struct Lead<T> {
     gather: Arc<Gather<T>>,
@@ -76,38 +75,33 @@ impl<T> Gather<T> {
         Turn::Lead(Lead { gather, project, calls: vec![call], followers: Vec::new() })
     }
 
-    /// Lets the next of those that wait lead. Who has left meanwhile is passed over.
+    /// Lets those go that wait. Who has left meanwhile is passed over.
     fn next(self: &Arc<Self>, project: &str) {
         let mut projects = self.lock();
         let Some(waiting) = projects.get_mut(project) else { return };
-        let Some(leader) = present(waiting).next() else {
+        let mut calls = Vec::new();
+        let mut callers = Vec::new();
+        while calls.len() < TOGETHER
+            && let Some(next) = waiting.pop_front()
+        {
+            if !next.caller.is_closed() {
+                calls.push(next.call);
+                callers.push(next.caller);
+            }
+        }
+        if callers.is_empty() {
             projects.remove(project);
             return;
-        };
+        }
         drop(projects);
+        let leader = callers.remove(0);
         let (gather, project) = (Arc::clone(self), project.to_owned());
-        let lead = Lead { gather, project, calls: vec![leader.call], followers: Vec::new() };
-        // A leader that left just now drops what it was sent, and the next one is let go.
-        let _ = leader.caller.send(Told::Lead(lead));
+        // A leader that left just now drops what it was sent, and the next are let go.
+        let _ = leader.send(Told::Lead(Lead { gather, project, calls, followers: callers }));
     }
-}
-
-/// Takes those from the front who have not left.
-fn present<T>(waiting: &mut VecDeque<Waiting<T>>) -> impl Iterator<Item = Waiting<T>> {
-    std::iter::from_fn(|| waiting.pop_front()).filter(|next| !next.caller.is_closed())
 }
 
 impl<T> Lead<T> {
-    /// Takes those along that wait, as many as one script takes.
-    pub(super) fn take_along(&mut self) {
-        let mut projects = self.gather.lock();
-        let Some(waiting) = projects.get_mut(&self.project) else { return };
-        for next in present(waiting).take(TOGETHER - self.calls.len()) {
-            self.calls.push(next.call);
-            self.followers.push(next.caller);
-        }
-    }
-
     pub(super) fn calls(&self) -> &[Arc<Call>] {
         &self.calls
     }
@@ -162,11 +156,8 @@ mod tests {
         assert!(waiting[0].try_recv().is_err(), "the first is under way");
         assert_eq!(first.answer([0]), Some(0));
 
-        let Ok(Told::Lead(mut second)) = waiting.remove(0).try_recv() else { panic!("nobody leads") };
-        second.take_along();
+        let Ok(Told::Lead(second)) = waiting.remove(0).try_recv() else { panic!("nobody leads") };
         assert_eq!(numbers(&second), (1..=TOGETHER).collect::<Vec<_>>());
-        second.take_along();
-        assert_eq!(numbers(&second).len(), TOGETHER, "no script takes more");
         let mut late = wait(gather.join("p", call(99)));
         assert_eq!(second.answer((1..=TOGETHER).map(|n| n * 10)), Some(10));
         let last = waiting.pop().unwrap();
@@ -174,24 +165,11 @@ mod tests {
             assert!(matches!(told.try_recv(), Ok(Told::Answer(answer)) if answer == (n + 2) * 10));
         }
         let mut last = last;
-        let Ok(Told::Lead(mut third)) = last.try_recv() else { panic!("nobody leads") };
-        third.take_along();
+        let Ok(Told::Lead(third)) = last.try_recv() else { panic!("nobody leads") };
         assert_eq!(numbers(&third), [TOGETHER + 1, 99]);
         third.answer([1, 2]);
         assert!(matches!(late.try_recv(), Ok(Told::Answer(2))));
         assert!(gather.lock().is_empty(), "nothing is kept of what is done");
-    }
-
-    #[test]
-    fn the_first_takes_those_along_that_come_before_it_goes() {
-        let gather = Gather::<usize>::new();
-        let mut first = lead(gather.join("p", call(0)));
-        let mut second = wait(gather.join("p", call(1)));
-        first.take_along();
-        assert_eq!(numbers(&first), [0, 1]);
-        assert_eq!(first.answer([5, 6]), Some(5));
-        assert!(matches!(second.try_recv(), Ok(Told::Answer(6))));
-        assert!(gather.lock().is_empty());
     }
 
     #[test]
@@ -203,8 +181,7 @@ mod tests {
         let mut follows = wait(gather.join("p", call(3)));
         drop(gone);
         drop(first);
-        let Ok(Told::Lead(mut second)) = leads.try_recv() else { panic!("nobody leads") };
-        second.take_along();
+        let Ok(Told::Lead(second)) = leads.try_recv() else { panic!("nobody leads") };
         assert_eq!(numbers(&second), [2, 3], "a call is not made for nobody");
         let mut waits = wait(gather.join("p", call(4)));
         drop(second);
@@ -221,10 +198,7 @@ mod tests {
         drop(first);
         let mut third = wait(gather.join("p", call(3)));
         drop(leader);
-        let Ok(Told::Lead(mut second)) = next.try_recv() else { panic!("nobody leads") };
-        second.take_along();
-        assert_eq!(numbers(&second), [2, 3]);
-        drop(second);
-        assert!(matches!(third.try_recv(), Err(oneshot::error::TryRecvError::Closed)), "it is told");
+        assert!(matches!(next.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
+        assert!(matches!(third.try_recv(), Ok(Told::Lead(_))));
     }
 }

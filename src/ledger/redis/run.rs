@@ -122,11 +122,7 @@ impl Redis {
         let call = Arc::new(call);
         loop {
             match gather.join(base, Arc::clone(&call)) {
-                Turn::Lead(lead) => {
-                    // Who is ready now to call, too, comes along. Where nobody is ready, this takes no time.
-                    tokio::task::yield_now().await;
-                    return self.lead(deadline, script, base, lead, read).await;
-                }
+                Turn::Lead(lead) => return self.lead(deadline, script, base, lead, read).await,
                 Turn::Wait(told) => match timeout_at(deadline, told).await {
                     Ok(Ok(Told::Lead(lead))) => return self.lead(deadline, script, base, lead, read).await,
                     Ok(Ok(Told::Answer(answer))) => return answer,
@@ -143,10 +139,9 @@ impl Redis {
         deadline: Instant,
         script: &Script,
         base: &str,
-        mut lead: Lead<Reply<T>>,
+        lead: Lead<Reply<T>>,
         read: Read<T>,
     ) -> Reply<T> {
-        lead.take_along();
         for _ in 0..DAY_CHANGES {
             let today = self.today.load_full();
             let mut packed = today.packed.clone();

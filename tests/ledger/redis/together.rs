@@ -184,6 +184,20 @@ async fn the_earliest_end_may_be_that_of_a_lease_of_the_same_script() {
 }
 
 #[tokio::test]
+async fn one_script_sweeps_no_more_leases_than_one_reserve() {
+    let own = Own::new(100);
+    for n in 1..=6 {
+        own.reserve(n, 16).await.unwrap();
+    }
+    own.clock.step(own.ledger.rules().lease_ms);
+    let reserve = |n, size| support::reserve(n, size, own.clock.now_ms());
+    let answers = own.reserves(vec![reserve(100, 0), reserve(10, 10), reserve(11, 10), reserve(12, 3)]).await;
+    // Two leases were charged their grants.
+    let want = ["0 of 0+96", "10 of 20+74", "Again", "3 of 20+77"];
+    assert_eq!(answers.iter().map(seen).collect::<Vec<_>>(), want);
+}
+
+#[tokio::test]
 async fn settles_that_are_not_simply_charged_go_with_others_that_are() {
     let own = Own::new(10_000);
     let (p, rules) = (project("p"), own.ledger.rules().clone());
@@ -349,6 +363,30 @@ async fn a_charge_is_cut_where_the_account_has_no_room_and_holds_less_where_it_w
     assert_eq!((usage.used, usage.reserved, usage.open), (20, 0, 0));
     assert_eq!(own.settle(2, 5, 5).await.unwrap(), Settlement::Settled(5));
     assert_eq!(own.sums().await, (25, 0, 0));
+}
+
+/// Where some of a script cannot be rolled up, those that were listed already are taken back with them.
+#[tokio::test]
+async fn settles_that_cannot_be_rolled_up_list_nothing() {
+    let own = Own::rolling_up(1000, 3);
+    for n in 1..=5 {
+        own.reserve(n, 10).await.unwrap();
+    }
+    own.settle(1, 1, 10).await.unwrap();
+    let day = own.ledger.usage(&project("p")).await.unwrap().reply.day;
+    let (lines, rolled) = (own.key(&format!("{day}:lines")), own.key(&format!("{day}:rolled")));
+    let before = own.ask(&["LRANGE", &lines, "0", "-1"]);
+    own.ask(&["SET", &rolled, "x"]);
+    let settles = || (2..=5).map(|n| support::settle(n, 2, 10, NOON)).collect::<Vec<_>>();
+    let answers = own.settles(settles()).await;
+    // The first may have gone before the others: it is listed.
+    let listed = answers.iter().filter(|answer| answer.is_ok()).count();
+    assert!(answers[listed..].iter().all(Result::is_err) && listed <= 1, "{answers:?}");
+    let lines = own.ask(&["LRANGE", &lines, "0", "-1"]);
+    assert!(lines.starts_with(&before) && lines.lines().count() == 1 + listed, "{lines}");
+    own.ask(&["DEL", &rolled]);
+    assert!(own.settles(settles()).await.into_iter().all(|answer| answer.unwrap() == Settlement::Settled(2)));
+    assert_eq!(own.sums().await, (9, 0, 0));
 }
 
 /// Lines are rolled up from the second on: some of a script are listed and some are not.
