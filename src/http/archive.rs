@@ -79,7 +79,7 @@ async fn archive(
     }
     let (stream, standing) = front.reads.archive(&who, plan, request_id.as_str()).await?;
     ratelimit::of_admission(&mut headers, standing, front.reads.warn_at());
-    Ok(answer(StatusCode::OK, headers, Body::new(StreamBody(stream))))
+    Ok(answer(StatusCode::OK, headers, Body::new(StreamBody::new(stream))))
 }
 
 /// Conditions on the validator. Those on a date and ranges are passed over: it has neither.

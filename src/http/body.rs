@@ -43,22 +43,44 @@ pub(super) async fn read_json<T: DeserializeOwned>(body: axum::body::Body, examp
 
 /// A response body. An error cuts the connection: the client never sees a clean end of less than
 /// `Content-Length`.
-pub(super) struct StreamBody(pub(super) ByteStream);
+pub(super) struct StreamBody {
+    stream: ByteStream,
+    /// Why it is cut, once what went before had its turn to go out.
+    cut: Option<Error>,
+}
+
+impl StreamBody {
+    pub(super) const fn new(stream: ByteStream) -> Self {
+        Self { stream, cut: None }
+    }
+}
 
 impl Body for StreamBody {
     type Data = Bytes;
     type Error = Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll_next(cx)).map(|chunk| chunk.map(Frame::data)))
+        if let Some(error) = self.cut.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
+            // A connection drops what it has not sent when its body fails. It sends while a body has nothing
+            // to say, and what was handed out is charged.
+            Some(Err(error)) => {
+                self.cut = Some(error);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            chunk => Poll::Ready(chunk.map(|chunk| chunk.map(Frame::data))),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.left() == 0
+        self.stream.left() == 0 && self.cut.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.left())
+        SizeHint::with_exact(self.stream.left())
     }
 }
 

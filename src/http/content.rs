@@ -118,7 +118,7 @@ pub(super) async fn serve(reads: &Reads, way: Way<'_>, ask: Ask<'_>) -> Result<R
             Ok((standing, found, stream)) => {
                 let (status, mut headers) = head_of(&found, ask.disposition, range.as_ref());
                 ratelimit::of_admission(&mut headers, standing, reads.warn_at());
-                return Ok(answer(status, headers, Body::new(StreamBody(stream))));
+                return Ok(answer(status, headers, Body::new(StreamBody::new(stream))));
             }
             Err(error) => attempts.anew(error, remembered)?,
         }

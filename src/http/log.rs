@@ -31,7 +31,8 @@ pub(super) struct Line {
     observers: Arc<Observers>,
     status: u16,
     bytes: u64,
-    whole: bool,
+    /// Whether the client stayed for all that there was to send.
+    stayed: bool,
     /// From where the request comes, if that is known.
     client: Option<IpAddr>,
 }
@@ -51,7 +52,7 @@ impl Line {
             observers: Arc::clone(observers),
             status: CLIENT_CLOSED,
             bytes: 0,
-            whole: false,
+            stayed: false,
             client: peer.map(|peer| forwarded::client(peer, request.headers(), &observers.trusted_proxies)),
         }
     }
@@ -62,7 +63,7 @@ impl Line {
         let head = self.method == Method::HEAD;
         response.map(|body| {
             // Nobody polls a body that has nothing to give.
-            self.whole = head || body.is_end_stream();
+            self.stayed = head || body.is_end_stream();
             Followed { body, line: self }
         })
     }
@@ -70,7 +71,7 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let status = if self.whole { self.status } else { CLIENT_CLOSED };
+        let status = if self.stayed { self.status } else { CLIENT_CLOSED };
         let (notes, method) = (&*self.notes, metrics::method(&self.method));
         // The pattern and never the path: paths carry names and tokens.
         let route = notes.route().pattern();
@@ -115,10 +116,14 @@ impl HttpBody for Followed {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         match &frame {
             Some(Ok(frame)) => self.line.bytes += frame.data_ref().map_or(0, |data| data.len() as u64),
-            Some(Err(_)) => {}
-            None => self.line.whole = true,
+            // The service cuts it, and not the client: the status that went out stands.
+            Some(Err(error)) => {
+                tracing::error!(request_id = %self.line.id, ?error, "the answer was cut");
+                self.line.stayed = true;
+            }
+            None => self.line.stayed = true,
         }
-        self.line.whole |= self.body.is_end_stream() && !matches!(frame, Some(Err(_)));
+        self.line.stayed |= self.body.is_end_stream();
         Poll::Ready(frame)
     }
 

@@ -2,7 +2,7 @@
 
 import http.client
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
@@ -37,6 +37,7 @@ class Proxy:
     # How often each has been asked for.
     gets: Counter = field(default_factory=Counter)
     lock: Lock = field(default_factory=Lock)
+    behind: Lock = field(default_factory=Lock)
     # Ends what stalls.
     over: Event = field(default_factory=Event)
 
@@ -59,14 +60,12 @@ def before(server_url):
             with proxy.lock:
                 number = proxy.gets[name]
                 proxy.gets[name] += is_content
-            upstream = http.client.HTTPConnection(target, timeout=60)
-            try:
+            # One at a time: what errs under load is to be the proxy alone.
+            with proxy.behind, closing(http.client.HTTPConnection(target, timeout=60)) as upstream:
                 upstream.request(self.command, self.path, body, dict(self.headers.items()))
                 behind = upstream.getresponse()
                 headers = {name.lower(): value for name, value in behind.getheaders() if name.lower() not in HOP_BY_HOP}
                 answer = Answer(behind.status, headers, behind.read())
-            finally:
-                upstream.close()
             if fault:
                 fault(answer, number)
             self.send(answer)

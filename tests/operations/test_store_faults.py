@@ -231,6 +231,9 @@ def outcomes(tmp_path_factory):
         for entry in map(json.loads, entries):
             costs[entry["trial_id"] if entry["artifact"] == "*" else entry["artifact"]] += entry["charged_bytes"]
         assert sums["charged_bytes"] == sum(costs.values())
+        lines = service.lines()
+        for got in answers.values():
+            got.log = [line for line in lines if line.get("request_id") == got.headers["x-request-id"]]
         return {(cases | trials)[case]: (got, costs[case], proxy.gets[case]) for case, got in answers.items()}
 
 
@@ -252,6 +255,15 @@ def test_what_a_client_gets_when_the_store(outcomes, name, part):
         assert (json.loads(got.body)["code"], cost) == (want, 0)
         return
     assert cost == len(got.body), "the charge is what went out"
+
+
+@pytest.mark.parametrize("name", [name for name, (_, whole, _) in FAULTS.items() if whole == CUT])
+def test_the_log_says_why_it_was_cut_when_the_store(outcomes, name):
+    got, cost, _ = outcomes[name, False]
+    (why,) = [line for line in got.log if line.get("message") == "the answer was cut"]
+    assert (why["level"], "STORE_UNAVAILABLE" in why["error"]) == ("ERROR", True)
+    (line,) = [line for line in got.log if line.get("target") == "artifactd::access"]
+    assert (line["status"], line["bytes"], line["charge"]) == (200, cost, cost), "the client stayed"
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
