@@ -41,13 +41,12 @@ pub use places::Caps;
 pub use reservation::Reservation;
 pub use stream::ByteStream;
 
-/// Says how often a read begins anew because the file changed under it, before that is the answer.
+/// Says how often a read begins anew because the file changed under it (twice), before that is the answer.
 #[derive(Debug, Default)]
 pub struct Attempts(usize);
 
 impl Attempts {
-    /// How often a file may change under a read.
-    pub const CHANGES: usize = 2;
+    const CHANGES: usize = 2;
 
     /// Whether the read that ended in `error` is to begin anew. What was only remembered has not changed
     /// under it: that it is gone costs no attempt.

@@ -70,6 +70,11 @@ pub(crate) fn open(path: &Path, allowance: u64, clock: &ManualClock) -> Embedded
     }
 }
 
+/// An override without an end.
+pub(crate) fn endless(allowance: Allowance) -> Override {
+    Override { allowance, until: None, by: "op".to_owned(), reason: String::new() }
+}
+
 pub(crate) fn project(name: &str) -> ProjectId {
     ProjectId::parse(name).unwrap()
 }

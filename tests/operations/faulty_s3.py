@@ -37,6 +37,7 @@ class Proxy:
     # How often each has been asked for.
     gets: Counter = field(default_factory=Counter)
     lock: Lock = field(default_factory=Lock)
+    # Held while the server behind is asked.
     behind: Lock = field(default_factory=Lock)
     # Ends what stalls.
     over: Event = field(default_factory=Event)

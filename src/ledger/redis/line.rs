@@ -24,18 +24,13 @@ pub(super) fn json(value: impl Serialize) -> String {
 
 /// The subject of a read.
 pub(super) fn context(context: &Context) -> String {
-    let (channel, key) = (context.channel.as_str(), &context.key_id);
+    let head = json((context.channel.as_str(), &context.key_id));
     let (trial, artifact, request) = (context.trial.as_str(), context.artifact.as_str(), &context.request_id);
-    let mut text = Vec::with_capacity(256);
-    let written = serde_json::to_writer(&mut text, &(channel, key)).and_then(|()| {
-        text.push(b'\t');
-        match context.link_id {
-            None => serde_json::to_writer(&mut text, &(trial, artifact, request)),
-            Some(link) => serde_json::to_writer(&mut text, &(trial, artifact, request, link)),
-        }
-    });
-    written.expect("strings are JSON");
-    String::from_utf8(text).expect("JSON is UTF-8")
+    let rest = match context.link_id {
+        None => json((trial, artifact, request)),
+        Some(link) => json((trial, artifact, request, link)),
+    };
+    [head, rest].join("\t")
 }
 
 /// The subject of an adjustment.

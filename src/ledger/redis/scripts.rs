@@ -65,6 +65,7 @@ const OF_RESERVE: &str = seldom!(
     "charge",
     "expiry",
     "links",
+    "flag",
     "days",
     "failed",
     "refusal"
@@ -105,7 +106,7 @@ impl Scripts {
                 lua!("today", "kept", "whole", "record", "account", "roll", "charge", "expiry", "tally"),
             ),
             adjust: script(WRITES, lua!("today", "kept", "whole", "record", "account", "roll", "charge", "adjust")),
-            set_allowance: script(WRITES, lua!("today", "whole", "record", "set_allowance")),
+            set_allowance: script(WRITES, lua!("today", "whole", "record", "flag", "set_allowance")),
             get_allowance: script(READS, lua!("today", "get_allowance")),
             record_link: script(WRITES, lua!("today", "whole", "record", "links", "record_link")),
             list_links: script(ENDS, lua!("today", "whole", "record", "links", "list_links")),

@@ -133,9 +133,7 @@ pub(crate) async fn overrides(open: Open) {
     it.step(1_000);
     assert_eq!(it.ledger.allowance(&p).await.unwrap().reply, None);
     it.lease(2, 11).await;
-    let unlimited =
-        Override { allowance: Allowance::Unlimited, until: None, by: "op".to_owned(), reason: String::new() };
-    it.ledger.set_allowance(&p, Some(&unlimited)).await.unwrap();
+    it.ledger.set_allowance(&p, Some(&support::endless(Allowance::Unlimited))).await.unwrap();
     it.lease(3, 1000).await;
     it.ledger.set_allowance(&p, None).await.unwrap();
     assert_eq!(it.usage().await.allowance, Allowance::Bytes(100));
@@ -186,9 +184,7 @@ pub(crate) async fn history_of_the_kept_days(open: Open) {
     assert!(matches!(it.reserve(4, 62).await, Admission::Refused(_)));
     it.lease(5, 20).await;
     it.step(DAY);
-    let unlimited =
-        Override { allowance: Allowance::Unlimited, until: None, by: "op".to_owned(), reason: String::new() };
-    it.ledger.set_allowance(&p, Some(&unlimited)).await.unwrap();
+    it.ledger.set_allowance(&p, Some(&support::endless(Allowance::Unlimited))).await.unwrap();
     it.lease(6, 1000).await;
     it.step(2 * DAY);
     let rows = |days| it.ledger.history(&p, days);

@@ -1,12 +1,11 @@
 //! Amounts at the edges of 32 bits and of what every reader of numbers holds exactly.
 
 use artifactd::ledger::{
-    Adjust, Adjustment, Admission, Allowance, AuditFilter, Extension, MAX_AMOUNT, Override, Policy, RefusalReason,
-    Settlement,
+    Adjust, Adjustment, Admission, Allowance, AuditFilter, Extension, MAX_AMOUNT, Policy, RefusalReason, Settlement,
 };
 
 use super::Subject;
-use crate::support::{policy, project};
+use crate::support::{self, policy, project};
 
 type Open = fn(Policy) -> Subject;
 
@@ -56,12 +55,7 @@ pub(crate) async fn every_allowance_is_exact(open: Open) {
         // By default, and by an override.
         for default in [Allowance::Bytes(amount), Allowance::Unlimited] {
             let it = open(Policy { allowance: default, ..policy(0) });
-            let set = Override {
-                allowance: Allowance::Bytes(amount),
-                until: None,
-                by: "op".to_owned(),
-                reason: String::new(),
-            };
+            let set = support::endless(Allowance::Bytes(amount));
             if default == Allowance::Unlimited {
                 it.ledger.set_allowance(&project("p"), Some(&set)).await.unwrap();
                 assert_eq!(it.ledger.allowance(&project("p")).await.unwrap().reply, Some(set));

@@ -1,9 +1,9 @@
 //! What lies in Redis and is none of what the ledger stores: an error, never a zero, and left as it is.
 
-use artifactd::ledger::{Admission, Allowance, AuditFilter, Ledger, Override, Settlement};
+use artifactd::ledger::{Admission, Allowance, AuditFilter, Ledger, Settlement};
 
 use super::together::Own;
-use crate::support::{id, project};
+use crate::support::{self, id, project};
 
 /// Writes six numbers and a text as an account.
 const WRITE: &str =
@@ -11,11 +11,6 @@ const WRITE: &str =
 const READ: &str = "return {struct.unpack('>I8I8I8I8I8I8', redis.call('GET', KEYS[1]))}";
 
 impl Own {
-    async fn day(&self, name: &str) -> String {
-        let day = self.ledger.usage(&project("p")).await.unwrap().reply.day;
-        self.key(&format!("{day}:{name}"))
-    }
-
     /// Which of these fail: usage, history, audit, verify.
     async fn questions_fail(&self) -> [bool; 4] {
         let p = project("p");
@@ -92,8 +87,7 @@ impl Own {
 async fn an_override_or_a_record_that_is_none() {
     let own = Own::new(100);
     own.reserve(1, 20).await.unwrap();
-    let set = Override { allowance: Allowance::Bytes(90), until: None, by: "op".to_owned(), reason: String::new() };
-    own.ledger.set_allowance(&project("p"), Some(&set)).await.unwrap();
+    own.ledger.set_allowance(&project("p"), Some(&support::endless(Allowance::Bytes(90)))).await.unwrap();
     for text in ["", "x", "100", "100 never x"] {
         own.ask(&["SET", &own.key("allowance"), text]);
         assert!(own.reserve(2, 1).await.is_err(), "{text:?}");

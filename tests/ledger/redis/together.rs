@@ -8,7 +8,7 @@ use artifactd::artifact::ArtifactName;
 use artifactd::ledger::redis::Redis;
 use artifactd::ledger::{
     Adjust, Admission, Allowance, AuditFilter, Channel, Clock, Context, Extend, Ledger, LedgerTime, LinkId, MAX_AMOUNT,
-    Outcome, Override, Policy, RefusalReason, Reserve, Rules, Settle, Settlement, Subject, Unavailable,
+    Outcome, Policy, RefusalReason, Reserve, Rules, Settle, Settlement, Subject, Unavailable,
 };
 use tokio::task::JoinSet;
 
@@ -51,6 +51,12 @@ impl Own {
 
     pub(super) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.base)
+    }
+
+    /// A key of today.
+    pub(super) async fn day(&self, name: &str) -> String {
+        let day = self.ledger.usage(&project("p")).await.unwrap().reply.day;
+        self.key(&format!("{day}:{name}"))
     }
 
     pub(super) fn record(&self, n: u128) -> String {
@@ -311,12 +317,7 @@ async fn an_override_counts_on_whatever_day_the_clock_says() {
         own.settle(n, 1, 10).await.unwrap();
         own.clock.step(DAY);
     }
-    let bytes = |bytes| Override {
-        allowance: Allowance::Bytes(bytes),
-        until: None,
-        by: "op".to_owned(),
-        reason: String::new(),
-    };
+    let bytes = |bytes| support::endless(Allowance::Bytes(bytes));
     own.ledger.set_allowance(&p, Some(&bytes(200))).await.unwrap();
     for day in [3, 1, 0, 2, 4] {
         own.clock.set(NOON + day * DAY);
@@ -373,8 +374,7 @@ async fn settles_that_cannot_be_rolled_up_list_nothing() {
         own.reserve(n, 10).await.unwrap();
     }
     own.settle(1, 1, 10).await.unwrap();
-    let day = own.ledger.usage(&project("p")).await.unwrap().reply.day;
-    let (lines, rolled) = (own.key(&format!("{day}:lines")), own.key(&format!("{day}:rolled")));
+    let (lines, rolled) = (own.day("lines").await, own.day("rolled").await);
     let before = own.ask(&["LRANGE", &lines, "0", "-1"]);
     own.ask(&["SET", &rolled, "x"]);
     let settles = || (2..=5).map(|n| support::settle(n, 2, 10, NOON)).collect::<Vec<_>>();

@@ -13,10 +13,7 @@ local function list_day(of)
   for _, day in ipairs(listed) do
     if day < latest and redis.call('ZCOUNT', base .. day .. ':due', '-inf', '(inf') == 0 then
       redis.call('SREM', days, day)
-      local key = base .. day .. ':account'
-      if redis.pcall('GETRANGE', key, '48', '48') == '1' then
-        redis.call('SETRANGE', key, '48', '0')
-      end
+      change_flag(day, '48', '1', '0')
     end
   end
   redis.call('ZADD', of.due, 'inf', '')

@@ -33,10 +33,10 @@ local function settle(key, before, id, day, size, actual, expected, text)
     record = known(key)
   end
   local state = record and record.state
+  local outcome, context = string.match(text, '(%a+) 1 %S+ (.*)$')
   if state == 'S' then
     return 'settled ' .. record.amount
   elseif state == 'R' or state == 'E' then
-    local outcome, context = string.match(text, '(%a+) 1 %S+ (.*)$')
     local of, charged = account(record.day), math.min(actual, record.size + 0)
     local unreserved
     if state == 'R' then
@@ -57,7 +57,7 @@ local function settle(key, before, id, day, size, actual, expected, text)
   if now > deadline + UNRESERVED_MS or day < first_kept or day > tomorrow then
     return 'late'
   end
-  post(account(day), whole(charged), whole(size), 'unreserved', id, string.match(text, '%a 1 %S+ (.*)$'))
+  post(account(day), whole(charged), whole(size), 'unreserved', id, context)
   return mark_settled(key, day, size, charged, ' unreserved')
 end
 

@@ -10,10 +10,7 @@ if bytes ~= '' and (ends == '-' or now < tonumber(ends)) then
   redis.call('SET', key, bytes .. ' ' .. ends .. ' ' .. ARGV[4])
   -- Accounts of days on the list say that there is none; whatever day comes to be today, it must not be missed.
   for _, day in ipairs(redis.call('SMEMBERS', base .. 'days')) do
-    local account = base .. day .. ':account'
-    if redis.pcall('GETRANGE', account, '49', '49') == '0' then
-      redis.call('SETRANGE', account, '49', '1')
-    end
+    change_flag(day, '49', '0', '1')
   end
   if ends ~= '-' then
     -- At most a century, which is as good as none.
