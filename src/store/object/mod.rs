@@ -11,6 +11,7 @@
 //! - Times are whole seconds: a stat has no finer ones, and listings must agree with it.
 
 mod body;
+mod client;
 mod connect;
 mod listing;
 mod listing_xml;

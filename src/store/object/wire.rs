@@ -14,9 +14,9 @@ use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, Limited};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
-    ReqwestConnector,
 };
 
+use super::client::Client;
 use super::listing_xml::{self, Listing};
 use crate::telemetry::trace;
 
@@ -62,7 +62,7 @@ impl Witness {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IsListing;
 
-/// Connects as usual, with a [`Tap`] in between.
+/// Connects by our own [`Client`], with a [`Tap`] in between.
 #[derive(Debug)]
 pub(super) struct Tapped {
     /// Whether to accept gzip, which keeps the store from unpacking what is stored packed.
@@ -71,14 +71,13 @@ pub(super) struct Tapped {
 
 impl HttpConnector for Tapped {
     fn connect(&self, options: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
-        let client = ReqwestConnector::default().connect(options)?;
-        Ok(HttpClient::new(Tap { client, as_stored: self.as_stored }))
+        Ok(HttpClient::new(Tap { client: Client::new(options)?, as_stored: self.as_stored }))
     }
 }
 
 #[derive(Debug)]
 struct Tap {
-    client: HttpClient,
+    client: Client,
     as_stored: bool,
 }
 
@@ -87,14 +86,14 @@ impl HttpService for Tap {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         // Requests for credentials have no witness.
         let Some(witness) = request.extensions().get::<Witness>().cloned() else {
-            return self.client.execute(request).await;
+            return self.client.send(request).await;
         };
         trace::pass_on(request.headers_mut());
         let is_listing = request.extensions().get::<IsListing>().is_some();
         if self.as_stored && !is_listing {
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        let response = self.client.execute(request).await?;
+        let response = self.client.send(request).await?;
         let (parts, body) = response.into_parts();
         let mut notes = Notes { status: Some(parts.status.as_u16()), ..notes_of(&parts.headers) };
         if !parts.status.is_success() {

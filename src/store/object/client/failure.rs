@@ -1,0 +1,54 @@
+//! What went wrong with a request, in the kinds by which `object_store` tries again.
+
+use std::error::Error;
+use std::io;
+
+use hyper_util::client::legacy;
+use object_store::client::{HttpError, HttpErrorKind};
+
+/// What the client itself finds.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// The store's address is not one of TLS.
+    #[error("the store's URL is plain http, which has to be allowed (allow_http)")]
+    PlainHttp,
+    /// Nothing came for too long.
+    #[error("the store has sent nothing for too long")]
+    Silence,
+}
+
+/// The error of a request or of a body, with its kind.
+pub(super) fn of(error: impl Error + Send + Sync + 'static) -> HttpError {
+    HttpError::new(kind(&error), error)
+}
+
+/// The same kinds as `object_store` finds for its own client, but that a request which never left is one
+/// to send again, too.
+fn kind(error: &(dyn Error + 'static)) -> HttpErrorKind {
+    let causes = || std::iter::successors(Some(error), |cause| (**cause).source());
+    let timed_out = |cause: &(dyn Error + 'static)| {
+        cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_timeout)
+            || cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+    };
+    if causes().any(timed_out) {
+        return HttpErrorKind::Timeout;
+    }
+    if causes().filter_map(|cause| cause.downcast_ref::<legacy::Error>()).any(legacy::Error::is_connect) {
+        return HttpErrorKind::Connect;
+    }
+    causes().find_map(kind_of_cause).unwrap_or(HttpErrorKind::Unknown)
+}
+
+fn kind_of_cause(cause: &(dyn Error + 'static)) -> Option<HttpErrorKind> {
+    if let Some(error) = cause.downcast_ref::<hyper::Error>() {
+        let lost = error.is_closed() || error.is_canceled() || error.is_incomplete_message();
+        return (lost || error.is_body_write_aborted()).then_some(HttpErrorKind::Request);
+    }
+    match cause.downcast_ref::<io::Error>()?.kind() {
+        io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::UnexpectedEof => Some(HttpErrorKind::Interrupted),
+        _ => None,
+    }
+}
