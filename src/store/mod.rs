@@ -4,6 +4,7 @@
 //! version it hands out, and never follows a link. What a key means is decided in
 //! [`artifact::key`](crate::artifact::key).
 
+mod buffers;
 pub mod local;
 pub mod object;
 mod open;

@@ -21,8 +21,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use self::read::{Buffers, Reader};
+use self::read::Reader;
 use self::root::{Denial, OpenFile, Root};
+use super::buffers::Buffers;
 use super::{Folders, Kept, Opened, Page, Stat, Store, StoreError};
 use crate::artifact::has_sound_segments;
 

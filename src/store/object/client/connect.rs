@@ -24,6 +24,9 @@ use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower::Service;
 
+/// A connection to a host.
+pub(super) type Stream = MaybeHttpsStream<Hop>;
+
 type BoxError = Box<dyn Error + Send + Sync>;
 type Boxed<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
@@ -53,7 +56,7 @@ impl Proxies {
 }
 
 /// Connects to the host of a URL, within a time for all of it: names, proxies and TLS.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Connector {
     https: HttpsConnector<Hops>,
     timeout: Option<Duration>,
@@ -80,24 +83,16 @@ impl Connector {
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self { https: HttpsConnector::from((Hops { tcp, to_proxy, proxies, user_agent }, tls)), timeout }
     }
-}
 
-impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<Hop>;
-    type Error = BoxError;
-    type Future = Boxed<Self::Response, BoxError>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.https.poll_ready(cx)
-    }
-
-    fn call(&mut self, to: Uri) -> Self::Future {
-        let connecting = self.https.call(to);
-        let Some(timeout) = self.timeout else { return connecting };
-        Box::pin(async move {
-            let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
-            tokio::time::timeout(timeout, connecting).await.map_err(late)?
-        })
+    /// Connects to the host of `to`.
+    ///
+    /// # Errors
+    /// It cannot be reached, is not believed to be it, or not in time.
+    pub(super) async fn connect(&self, to: Uri) -> Result<Stream, BoxError> {
+        let connecting = self.https.clone().call(to);
+        let Some(timeout) = self.timeout else { return connecting.await };
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
+        tokio::time::timeout(timeout, connecting).await.map_err(late)?
     }
 }
 
@@ -145,6 +140,7 @@ impl Service<Uri> for Hops {
 }
 
 /// A stream to the host, or to a proxy that is told with every request where it goes.
+#[derive(Debug)]
 pub(super) struct Hop {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
     proxied: bool,

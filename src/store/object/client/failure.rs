@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::io;
 
-use hyper_util::client::legacy;
 use object_store::client::{HttpError, HttpErrorKind};
 
 /// What the client itself finds.
@@ -12,6 +11,9 @@ pub(super) enum Failure {
     /// The store's address is not one of TLS.
     #[error("the store's URL is plain http, which has to be allowed (allow_http)")]
     PlainHttp,
+    /// A request names no host.
+    #[error("the store's URL has no host")]
+    NoHost,
     /// Nothing came for too long.
     #[error("the store has sent nothing for too long")]
     Silence,
@@ -19,24 +21,21 @@ pub(super) enum Failure {
 
 /// The error of a request or of a body, with its kind.
 pub(super) fn of(error: impl Error + Send + Sync + 'static) -> HttpError {
-    HttpError::new(kind(&error), error)
+    HttpError::new(kind(&error).unwrap_or(HttpErrorKind::Unknown), error)
+}
+
+/// The error of a connection that does not stand.
+pub(super) fn of_connecting(error: Box<dyn Error + Send + Sync>) -> HttpError {
+    let kind = kind(&*error).filter(|kind| *kind == HttpErrorKind::Timeout).unwrap_or(HttpErrorKind::Connect);
+    HttpError::new_boxed(kind, error)
 }
 
 /// The same kinds as `object_store` finds for its own client, but that a request which never left is one
 /// to send again, too.
-fn kind(error: &(dyn Error + 'static)) -> HttpErrorKind {
+fn kind(error: &(dyn Error + 'static)) -> Option<HttpErrorKind> {
     let causes = || std::iter::successors(Some(error), |cause| (**cause).source());
-    let timed_out = |cause: &(dyn Error + 'static)| {
-        cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_timeout)
-            || cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
-    };
-    if causes().any(timed_out) {
-        return HttpErrorKind::Timeout;
-    }
-    if causes().filter_map(|cause| cause.downcast_ref::<legacy::Error>()).any(legacy::Error::is_connect) {
-        return HttpErrorKind::Connect;
-    }
-    causes().find_map(kind_of_cause).unwrap_or(HttpErrorKind::Unknown)
+    let kinds = || causes().filter_map(kind_of_cause);
+    kinds().find(|kind| *kind == HttpErrorKind::Timeout).or_else(|| kinds().next())
 }
 
 fn kind_of_cause(cause: &(dyn Error + 'static)) -> Option<HttpErrorKind> {
@@ -45,6 +44,7 @@ fn kind_of_cause(cause: &(dyn Error + 'static)) -> Option<HttpErrorKind> {
         return (lost || error.is_body_write_aborted()).then_some(HttpErrorKind::Request);
     }
     match cause.downcast_ref::<io::Error>()?.kind() {
+        io::ErrorKind::TimedOut => Some(HttpErrorKind::Timeout),
         io::ErrorKind::ConnectionAborted
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::BrokenPipe

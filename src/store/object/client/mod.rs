@@ -1,15 +1,18 @@
 //! The HTTP client below `object_store`.
 //!
-//! Its own client reads ahead as much as a fast reader is worth, up to 400 KB, for every reader. Here a
-//! number of answers at a time are read that way, and all others through small buffers: so a thousand
-//! clients that do not keep up hold little.
+//! A body is read from its connection when it is asked for, into buffers of which large ones are lent: so a
+//! thousand clients that do not keep up hold little, and one that does is served in large pieces.
+//! `object_store`'s own client reads ahead for each as much as the fastest is worth.
 //!
-//! It speaks HTTP/1.1 and follows no redirects: a request is signed for the host that it names. What a
-//! user sets for `object_store`'s client is honoured, or refused by name when the store is set up.
+//! hyper speaks HTTP/1.1 up to the body, and with all bodies but those of a known length. No redirect is
+//! followed: a request is signed for the host that it names. What a user sets for `object_store`'s client is
+//! honoured, or refused by name when the store is set up.
 
 mod body;
 mod connect;
+mod exchange;
 mod failure;
+mod idle;
 mod settings;
 mod tls;
 
@@ -17,34 +20,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use http::header::{ACCEPT, PROXY_AUTHORIZATION, USER_AGENT};
-use http::uri::Scheme;
-use hyper_util::client::legacy;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use http::header::{ACCEPT, HOST, PROXY_AUTHORIZATION, USER_AGENT};
+use http::uri::{PathAndQuery, Uri};
+use hyper_util::client::legacy::connect::Connection as _;
 use object_store::ClientOptions;
-use object_store::client::{HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody};
-use tokio::sync::Semaphore;
+use object_store::client::{HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody};
 
-use self::body::Body;
-use self::connect::{Connector, Proxies};
+use self::body::Patient;
+use self::connect::{Connector, Proxies, Stream};
+use self::failure::Failure;
+use self::idle::{Host, Idle};
 use self::settings::Settings;
+use super::super::buffers::Buffers;
 
-/// How many answers at a time are read through large buffers. Each holds up to three of them for a client
-/// that stopped reading.
-const ROOMS: usize = 64;
-/// The largest buffer of such a connection; it grows to it while answers fill it.
-const LARGE: usize = 256 << 10;
-/// The buffer of all other connections, and so the longest head of an answer.
-const SMALL: usize = 16 << 10;
-
-type Pool = legacy::Client<Connector, HttpRequestBody>;
-
-/// Sends requests over pooled connections.
+/// Sends requests over connections that are used again.
 #[derive(Debug)]
 pub(super) struct Client {
-    roomy: Pool,
-    narrow: Pool,
-    rooms: Arc<Semaphore>,
+    connector: Connector,
+    idle: Arc<Idle>,
+    buffers: Arc<Buffers>,
     proxies: Arc<Proxies>,
     user_agent: HeaderValue,
     allow_http: bool,
@@ -60,25 +54,16 @@ impl Client {
     pub(super) fn new(options: &ClientOptions) -> object_store::Result<Self> {
         let settings = Settings::read(options)?;
         let proxies = Arc::new(settings.proxies);
-        let connector = Connector::new(
-            settings.tls,
-            Arc::clone(&proxies),
-            settings.connect_timeout,
-            settings.shuffles,
-            settings.user_agent.clone(),
-        );
-        let mut pool = legacy::Client::builder(TokioExecutor::new());
-        pool.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
-        if settings.pool_idle_timeout.is_some() {
-            pool.pool_idle_timeout(settings.pool_idle_timeout);
-        }
-        if let Some(most) = settings.pool_max_idle {
-            pool.pool_max_idle_per_host(most);
-        }
         Ok(Self {
-            roomy: pool.clone().http1_max_buf_size(LARGE).build(connector.clone()),
-            narrow: pool.http1_read_buf_exact_size(SMALL).build(connector),
-            rooms: Arc::new(Semaphore::new(ROOMS)),
+            connector: Connector::new(
+                settings.tls,
+                Arc::clone(&proxies),
+                settings.connect_timeout,
+                settings.shuffles,
+                settings.user_agent.clone(),
+            ),
+            idle: Idle::new(settings.pool_idle_timeout, settings.pool_max_idle),
+            buffers: Arc::default(),
             proxies,
             user_agent: settings.user_agent,
             allow_http: settings.allow_http,
@@ -91,29 +76,51 @@ impl Client {
     /// # Errors
     /// There is none, or no whole head of one in time. The kind of the error says whether it is worth
     /// trying again.
-    pub(super) async fn send(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let plain = request.uri().scheme() == Some(&Scheme::HTTP);
-        if plain && !self.allow_http {
-            return Err(HttpError::new(HttpErrorKind::Unknown, failure::Failure::PlainHttp));
+    pub(super) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let answer = match self.patience {
+            Some(patience) => tokio::time::timeout(patience, self.answer(request))
+                .await
+                .map_err(|_| HttpError::new(HttpErrorKind::Timeout, Failure::Silence))?,
+            None => self.answer(request).await,
+        };
+        Ok(answer?.map(|body| HttpResponseBody::new(Patient::new(body, self.patience))))
+    }
+
+    async fn answer(&self, mut request: HttpRequest) -> Result<http::Response<body::Body>, HttpError> {
+        let host = Host::of(request.uri()).ok_or_else(|| HttpError::new(HttpErrorKind::Unknown, Failure::NoHost))?;
+        if !host.is_secure() && !self.allow_http {
+            return Err(HttpError::new(HttpErrorKind::Unknown, Failure::PlainHttp));
         }
-        let proxy = if plain { self.proxies.of(request.uri()) } else { None };
+        let stream = self.stream(&host, request.uri()).await?;
+        self.complete(&mut request, &host, &stream);
+        let home = exchange::Home { host, idle: Arc::clone(&self.idle), buffers: Arc::clone(&self.buffers) };
+        exchange::send(stream, request, home).await
+    }
+
+    /// A connection, used before or new.
+    async fn stream(&self, host: &Host, uri: &Uri) -> Result<Stream, HttpError> {
+        match self.idle.take(host) {
+            Some(stream) => Ok(stream),
+            None => self.connector.connect(uri.clone()).await.map_err(failure::of_connecting),
+        }
+    }
+
+    /// Adds what goes without saying to a request that is to go by `stream`.
+    fn complete(&self, request: &mut HttpRequest, host: &Host, stream: &Stream) {
+        let proxied = stream.connected().is_proxied();
+        // A tunnel is asked for by a request of its own, which names the proxy's user there.
+        let proxy = if proxied { self.proxies.of(request.uri()) } else { None };
         let headers = request.headers_mut();
+        headers.entry(HOST).or_insert_with(|| host.header());
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
-        // A tunnel is asked for by a request of its own, which has it there.
         if let Some(credentials) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
             headers.insert(PROXY_AUTHORIZATION, credentials.clone());
         }
-        let room = Arc::clone(&self.rooms).try_acquire_owned().ok();
-        let answer = if room.is_some() { &self.roomy } else { &self.narrow }.request(request);
-        let answer = match self.patience {
-            Some(patience) => tokio::time::timeout(patience, answer)
-                .await
-                .map_err(|_| HttpError::new(HttpErrorKind::Timeout, failure::Failure::Silence))?,
-            None => answer.await,
-        };
-        let answer = answer.map_err(failure::of)?;
-        Ok(answer.map(|incoming| HttpResponseBody::new(Body::new(incoming, self.patience, room))))
+        if !proxied {
+            let path = request.uri().path_and_query().cloned();
+            *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+        }
     }
 }
 

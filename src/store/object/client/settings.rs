@@ -85,8 +85,10 @@ impl Settings {
 /// What would be ignored is refused.
 fn refuse_unknown(options: &ClientOptions) -> object_store::Result<()> {
     const HTTP_2: &str = "HTTP/2 is not spoken with stores";
-    if flag(options, Key::Http2Only)? || flag(options, Key::Http2KeepAliveWhileIdle)? {
-        return Err(refused(Key::Http2Only, HTTP_2));
+    for key in [Key::Http2Only, Key::Http2KeepAliveWhileIdle] {
+        if flag(options, key)? {
+            return Err(refused(key, HTTP_2));
+        }
     }
     if !flag(options, Key::Http1Only)? {
         return Err(refused(Key::Http1Only, HTTP_2));
