@@ -86,7 +86,8 @@ soak: tools ## Faults under load, random histories (SOAK_SECONDS=300 for each), 
 	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest --timeout=$$(($(SOAK_SECONDS) + 300)) -s tests/e2e/scale/test_scale.py
 	SOAK_SECONDS=$(SOAK_SECONDS) target/venv/bin/python -m pytest tests/operations/test_store_faults.py
 	SOAK_SECONDS=$(MIXED_SECONDS) target/venv/bin/python -m pytest -s tests/e2e/soak
-	SLOW_CLIENTS=1000 ARCHIVE_FILES=99999 target/venv/bin/python -m pytest -s \
+	SOAK_SECONDS=$(SOAK_SECONDS) SLOW_CLIENTS=1000 ARCHIVE_FILES=99999 target/venv/bin/python -m pytest -s \
+		--timeout=$$(($(SOAK_SECONDS) + 600)) \
 		tests/e2e/downloads/test_slow_clients.py tests/e2e/downloads/test_large_archives.py
 
 .PHONY: bench

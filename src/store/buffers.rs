@@ -12,9 +12,6 @@ pub(super) const CHUNK: usize = 256 * 1024;
 const SMALL: usize = 16 * 1024;
 /// How many idle buffers are kept (16 MiB in all).
 const MAX_IDLE: usize = 64;
-/// How many buffers are lent at a time (32 MiB in all): a thousand clients that stop reading hold as
-/// many chunks. Two for each of 64 connections, as many as are worth their while.
-const MAX_LENT: usize = 128;
 /// A client that leaves a chunk lying for so long does not keep up.
 const SLOW: Duration = Duration::from_millis(100);
 /// How many small chunks in a row it then has to take sooner: as much as a large one holds, which is
@@ -22,8 +19,11 @@ const SLOW: Duration = Duration::from_millis(100);
 const PROBATION: usize = CHUNK / SMALL;
 
 /// Buffers to be used again: allocating a large one for every chunk costs more than filling it.
-#[derive(Debug, Default)]
-pub(super) struct Buffers(Mutex<Pool>);
+#[derive(Debug)]
+pub(super) struct Buffers {
+    most_lent: usize,
+    pool: Mutex<Pool>,
+}
 
 #[derive(Debug, Default)]
 struct Pool {
@@ -73,7 +73,7 @@ impl AsRef<[u8]> for Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         if self.buffer.len() == CHUNK {
-            let mut pool = self.home.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pool = self.home.pool.lock().unwrap_or_else(PoisonError::into_inner);
             pool.lent -= 1;
             if pool.idle.len() < MAX_IDLE {
                 pool.idle.push(std::mem::take(&mut self.buffer));
@@ -83,6 +83,12 @@ impl Drop for Chunk {
 }
 
 impl Buffers {
+    /// As many large buffers as `most_lent` are lent at a time: a thousand clients that stop reading hold as
+    /// many, and the rest is served in small ones.
+    pub(super) fn new(most_lent: usize) -> Arc<Self> {
+        Arc::new(Self { most_lent, pool: Mutex::default() })
+    }
+
     /// A buffer of `most` usable bytes, 1 to [`CHUNK`]; a small one where no large one is to be had.
     pub(super) fn chunk(self: &Arc<Self>, most: usize) -> Chunk {
         let (buffer, len) = match (most > SMALL).then(|| self.lend()).flatten() {
@@ -94,8 +100,8 @@ impl Buffers {
 
     fn lend(&self) -> Option<Box<[u8]>> {
         let idle = {
-            let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if pool.lent == MAX_LENT {
+            let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            if pool.lent == self.most_lent {
                 return None;
             }
             pool.lent += 1;
@@ -124,13 +130,13 @@ impl Pace {
 impl Buffers {
     /// How many large buffers are idle, and how many are lent.
     pub(super) fn idle_and_lent(&self) -> (usize, usize) {
-        let pool = self.0.lock().expect("unpoisoned");
+        let pool = self.pool.lock().expect("unpoisoned");
         (pool.idle.len(), pool.lent)
     }
 
     /// All large buffers that there are.
     pub(super) fn borrow_all(self: &Arc<Self>) -> Vec<Chunk> {
-        (0..MAX_LENT).map(|_| self.chunk(CHUNK)).collect()
+        (0..self.most_lent).map(|_| self.chunk(CHUNK)).collect()
     }
 }
 
@@ -140,14 +146,14 @@ mod tests {
 
     #[test]
     fn large_buffers_are_bounded_lent_and_idle() {
-        let buffers: Arc<Buffers> = Arc::default();
-        let held: Vec<_> = (0..2 * MAX_LENT).map(|_| buffers.chunk(CHUNK)).collect();
+        const MOST: usize = 2 * MAX_IDLE;
+        let buffers = Buffers::new(MOST);
+        let held: Vec<_> = (0..2 * MOST).map(|_| buffers.chunk(CHUNK)).collect();
         let lens: Vec<_> = held.iter().map(|chunk| (chunk.len, chunk.buffer.len())).collect();
-        assert!(lens[..MAX_LENT].iter().all(|lens| *lens == (CHUNK, CHUNK)), "{lens:?}");
-        assert!(lens[MAX_LENT..].iter().all(|lens| *lens == (SMALL, SMALL)), "the rest is served, in small ones");
+        assert!(lens[..MOST].iter().all(|lens| *lens == (CHUNK, CHUNK)), "{lens:?}");
+        assert!(lens[MOST..].iter().all(|lens| *lens == (SMALL, SMALL)), "the rest is served, in small ones");
         drop(held);
-        let pool = buffers.0.lock().expect("unpoisoned");
-        assert_eq!((pool.idle.len(), pool.lent), (MAX_IDLE, 0));
+        assert_eq!(buffers.idle_and_lent(), (MAX_IDLE, 0));
     }
 
     #[test]

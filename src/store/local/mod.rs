@@ -31,6 +31,10 @@ use crate::artifact::has_sound_segments;
 /// unavailable.
 const STALL_LIMIT: Duration = Duration::from_secs(60);
 
+/// How many large buffers are lent at a time (32 MiB in all): two for each of 64 connections, as many as are
+/// worth their while.
+const MAX_LENT: usize = 128;
+
 /// A store over a directory of this machine. Linux 5.6 or newer.
 #[derive(Debug, Clone)]
 pub struct Local {
@@ -45,7 +49,7 @@ impl Local {
     /// # Errors
     /// The directory is missing, is none, cannot be searched, or the kernel lacks `openat2`.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Arc::new(Root::open(path)?), buffers: Arc::default() })
+        Ok(Self { root: Arc::new(Root::open(path)?), buffers: Buffers::new(MAX_LENT) })
     }
 }
 

@@ -137,7 +137,7 @@ mod tests {
     async fn both_ways_read_the_same_and_notice_the_same() {
         let content: Vec<u8> = (0..LONG).map(|i| i.to_le_bytes()[i % 2]).collect();
         for tells in [true, false] {
-            let buffers = Arc::default();
+            let buffers = Buffers::new(4);
             let mut file = tempfile::tempfile().expect("a scratch file");
             file.write_all(&content).expect("written");
             assert!(read(reader(&file, &buffers, tells)).await.expect("read") == content);
@@ -153,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_buffers_are_used_again_and_small_chunks_hold_none() {
-        let buffers = Arc::default();
+        let buffers = Buffers::new(4);
         let mut file = tempfile::tempfile().expect("a scratch file");
         file.write_all(&vec![1; LONG]).expect("written");
         let idle = |buffers: &Buffers| buffers.idle_and_lent().0;
@@ -173,7 +173,7 @@ mod tests {
         let mut file = tempfile::tempfile().expect("a scratch file");
         file.write_all(&content).expect("written");
         for tells in [true, false] {
-            let buffers: Arc<Buffers> = Arc::default();
+            let buffers = Buffers::new(4);
             let _held = buffers.borrow_all();
             assert!(read(reader(&file, &buffers, tells)).await.expect("read") == content, "{tells}");
         }

@@ -108,7 +108,7 @@ class Nginx:
                              ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         (self.folder / "nginx.conf").write_text(
             f"{user} daemon off; worker_processes 1; pid {self.folder}/pid; error_log {self.folder}/error.log;\n"
-            f"events {{ worker_connections 1024; }}\nhttp {{ access_log off; {temporary}\n{block}\n}}\n")
+            f"events {{ worker_connections 4096; }}\nhttp {{ access_log off; {temporary}\n{block}\n}}\n")
 
     def reload(self, block):
         self.write(block)

@@ -24,7 +24,7 @@ pub(super) enum Body {
     /// From the connection itself.
     Counted(Counted),
     /// From hyper, which knows its end.
-    Framed(Framed),
+    Framed(Box<Framed>),
 }
 
 /// So many bytes, read when they are asked for and as large as the reader is quick.

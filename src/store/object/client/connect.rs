@@ -146,9 +146,14 @@ pub(super) struct Hop {
     proxied: bool,
 }
 
+/// Whether requests by it are for a proxy to pass on.
+pub(super) fn is_proxied(stream: &Stream) -> bool {
+    matches!(stream, MaybeHttpsStream::Http(hop) if hop.proxied)
+}
+
 impl Connection for Hop {
     fn connected(&self) -> Connected {
-        self.stream.connected().proxy(self.proxied)
+        self.stream.connected()
     }
 }
 

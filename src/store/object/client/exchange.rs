@@ -60,7 +60,7 @@ pub(super) async fn send(stream: Stream, request: HttpRequest, home: Home) -> Re
     let home = (whole && stays_open(&parts)).then_some(home);
     let body = match (incoming.size_hint().exact(), home) {
         (Some(length), Some(home)) => counted(length, incoming, connection, home)?,
-        (_, home) => Body::Framed(Framed { connection: Some(connection), incoming, home }),
+        (_, home) => Body::Framed(Box::new(Framed { connection: Some(connection), incoming, home })),
     };
     Ok(Response::from_parts(parts, body))
 }

@@ -22,7 +22,6 @@ use std::time::Duration;
 use http::HeaderValue;
 use http::header::{ACCEPT, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::{PathAndQuery, Uri};
-use hyper_util::client::legacy::connect::Connection as _;
 use object_store::ClientOptions;
 use object_store::client::{HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody};
 
@@ -32,6 +31,10 @@ use self::failure::Failure;
 use self::idle::{Host, Idle};
 use self::settings::Settings;
 use super::super::buffers::Buffers;
+
+/// How many large buffers are lent (24 MiB in all): fewer than to files, since what is beside a body costs
+/// more here.
+const LENT: usize = 96;
 
 /// Sends requests over connections that are used again.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ impl Client {
                 settings.user_agent.clone(),
             ),
             idle: Idle::new(settings.pool_idle_timeout, settings.pool_max_idle),
-            buffers: Arc::default(),
+            buffers: Buffers::new(LENT),
             proxies,
             user_agent: settings.user_agent,
             allow_http: settings.allow_http,
@@ -107,7 +110,7 @@ impl Client {
 
     /// Adds what goes without saying to a request that is to go by `stream`.
     fn complete(&self, request: &mut HttpRequest, host: &Host, stream: &Stream) {
-        let proxied = stream.connected().is_proxied();
+        let proxied = connect::is_proxied(stream);
         // A tunnel is asked for by a request of its own, which names the proxy's user there.
         let proxy = if proxied { self.proxies.of(request.uri()) } else { None };
         let headers = request.headers_mut();
