@@ -32,9 +32,9 @@ use self::idle::{Host, Idle};
 use self::settings::Settings;
 use super::super::buffers::Buffers;
 
-/// How many large buffers are lent (24 MiB in all): fewer than to files, since what is beside a body costs
-/// more here.
-const LENT: usize = 96;
+/// How many large buffers are lent (16 MiB in all): one for each of 64 connections. A file has two, but what
+/// is beside a body costs more here.
+const LENT: usize = 64;
 
 /// Sends requests over connections that are used again.
 #[derive(Debug)]
