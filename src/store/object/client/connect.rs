@@ -24,8 +24,8 @@ use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower::Service;
 
-/// A connection to a host.
-pub(super) type Stream = MaybeHttpsStream<Hop>;
+/// A connection to a host; boxed since it holds two states of TLS, and changes hands with every request.
+pub(super) type Stream = Box<MaybeHttpsStream<Hop>>;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 type Boxed<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
@@ -90,9 +90,9 @@ impl Connector {
     /// It cannot be reached, is not believed to be it, or not in time.
     pub(super) async fn connect(&self, to: Uri) -> Result<Stream, BoxError> {
         let connecting = self.https.clone().call(to);
-        let Some(timeout) = self.timeout else { return connecting.await };
+        let Some(timeout) = self.timeout else { return connecting.await.map(Box::new) };
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
-        tokio::time::timeout(timeout, connecting).await.map_err(late)?
+        tokio::time::timeout(timeout, connecting).await.map_err(late)?.map(Box::new)
     }
 }
 
@@ -148,7 +148,7 @@ pub(super) struct Hop {
 
 /// Whether requests by it are for a proxy to pass on.
 pub(super) fn is_proxied(stream: &Stream) -> bool {
-    matches!(stream, MaybeHttpsStream::Http(hop) if hop.proxied)
+    matches!(&**stream, MaybeHttpsStream::Http(hop) if hop.proxied)
 }
 
 impl Connection for Hop {
