@@ -60,7 +60,7 @@ impl Counted {
         let Some((stream, home)) = self.source.take() else { return };
         // What runs over would be taken for the next answer.
         if early == self.left {
-            home.keep(stream);
+            home.take_in(stream);
         }
     }
 
@@ -120,25 +120,24 @@ impl Counted {
 
 /// A body that hyper takes out of its frames.
 pub(super) struct Framed {
-    pub(super) connection: Option<Connection>,
+    /// The connection and where it goes, until the body is over.
+    pub(super) source: Option<(Connection, Home)>,
     pub(super) incoming: Incoming,
-    /// Where the connection goes then, if it stays open.
-    pub(super) home: Option<Home>,
 }
 
 impl Framed {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        if let Some(connection) = &mut self.connection {
+        if let Some((connection, _)) = &mut self.source {
             // How it fails is told to the body, too.
             let _ = connection.poll_without_shutdown(cx);
         }
         let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
         if frame.is_none()
-            && let (Some(connection), Some(home)) = (self.connection.take(), self.home.take())
+            && let Some((connection, home)) = self.source.take()
         {
             let parts = connection.into_parts();
             if parts.read_buf.is_empty() {
-                home.keep(parts.io);
+                home.take_in(parts.io);
             }
         }
         Poll::Ready(frame.map(|frame| frame.map_err(failure::of)))

@@ -32,11 +32,16 @@ pub(super) struct Home {
     pub(super) host: Host,
     pub(super) idle: Arc<Idle>,
     pub(super) buffers: Arc<Buffers>,
+    /// Whether it is good for another request.
+    pub(super) reusable: bool,
 }
 
 impl Home {
-    pub(super) fn keep(self, stream: Stream) {
-        self.idle.put(self.host, stream);
+    /// Takes a connection on which nothing more is to come.
+    pub(super) fn take_in(self, stream: Stream) {
+        if self.reusable {
+            self.idle.put(self.host, stream);
+        }
     }
 }
 
@@ -44,8 +49,8 @@ impl Home {
 ///
 /// # Errors
 /// There is no answer, or its head is not sound.
-pub(super) async fn send(stream: Stream, request: HttpRequest, home: Home) -> Result<Response<Body>, HttpError> {
-    // What of a request is yet to be sent when its answer comes would be lost.
+pub(super) async fn send(stream: Stream, request: HttpRequest, mut home: Home) -> Result<Response<Body>, HttpError> {
+    // What of a body is yet to be sent when the answer comes would be lost with hyper's part of the connection.
     let whole = request.body().is_end_stream();
     let mut http1 = http1::Builder::new();
     let (mut sender, mut connection) =
@@ -57,10 +62,10 @@ pub(super) async fn send(stream: Stream, request: HttpRequest, home: Home) -> Re
         answer.as_mut().poll(cx)
     });
     let (parts, incoming) = answer.await.map_err(failure::of)?.into_parts();
-    let home = (whole && stays_open(&parts)).then_some(home);
-    let body = match (incoming.size_hint().exact(), home) {
-        (Some(length), Some(home)) => counted(length, incoming, connection, home)?,
-        (_, home) => Body::Framed(Box::new(Framed { connection: Some(connection), incoming, home })),
+    home.reusable = whole && stays_open(&parts);
+    let body = match incoming.size_hint().exact() {
+        Some(length) if whole => counted(length, incoming, connection, home)?,
+        _ => Body::Framed(Box::new(Framed { source: Some((connection, home)), incoming })),
     };
     Ok(Response::from_parts(parts, body))
 }

@@ -27,6 +27,7 @@ use object_store::client::{HttpError, HttpErrorKind, HttpRequest, HttpResponse, 
 
 use self::body::Patient;
 use self::connect::{Connector, Proxies, Stream};
+use self::exchange::Home;
 use self::failure::Failure;
 use self::idle::{Host, Idle};
 use self::settings::Settings;
@@ -96,7 +97,8 @@ impl Client {
         }
         let stream = self.stream(&host, request.uri()).await?;
         self.complete(&mut request, &host, &stream);
-        let home = exchange::Home { host, idle: Arc::clone(&self.idle), buffers: Arc::clone(&self.buffers) };
+        let (idle, buffers) = (Arc::clone(&self.idle), Arc::clone(&self.buffers));
+        let home = Home { host, idle, buffers, reusable: false };
         exchange::send(stream, request, home).await
     }
 

@@ -8,6 +8,7 @@ use object_store::client::{HttpErrorKind, HttpResponseBody};
 use tokio::net::TcpListener;
 
 use super::super::super::super::buffers::CHUNK;
+use super::super::idle::Host;
 use super::peers::{Peer, Then, answer};
 use super::{client, get, text};
 
@@ -20,8 +21,18 @@ async fn connections_are_used_again_until_the_server_closes_them() {
     let client = client(&[]);
     // The server closes without a word after the third, as servers do with idle connections.
     for path in ["a", "b", "last", "c", "d"] {
-        let answer = client.send(get(&format!("http://{}/{path}", peer.address))).await;
-        assert_eq!(text(answer).await.as_deref(), Ok("x"));
+        let url = format!("http://{}/{path}", peer.address);
+        assert_eq!(text(client.send(get(&url)).await).await.as_deref(), Ok("x"));
+        if path == "last" {
+            let host = Host::of(&url.parse().expect("a URL")).expect("a host");
+            let mut patience = 1000;
+            while let Some(stream) = client.idle.take(&host) {
+                assert!(patience > 0, "its end is seen");
+                patience -= 1;
+                client.idle.put(host.clone(), stream);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
     }
     let connections: Vec<_> = peer.seen().iter().map(|seen| seen.connection).collect();
     assert_eq!(connections, [0, 0, 0, 1, 1]);
