@@ -54,12 +54,12 @@ impl Chunk {
         self.len = self.len.min(len);
     }
 
+    /// The bytes in it. Few are copied rather than that they hold a large buffer.
     pub(super) fn into_bytes(mut self) -> Bytes {
-        if self.buffer.len() == CHUNK {
-            Bytes::from_owner(self)
-        } else {
-            let len = self.len;
-            Bytes::from(std::mem::take(&mut self.buffer)).slice(..len)
+        match (self.buffer.len(), self.len) {
+            (CHUNK, len) if len <= SMALL => Bytes::copy_from_slice(self.as_ref()),
+            (CHUNK, _) => Bytes::from_owner(self),
+            (_, len) => Bytes::from(std::mem::take(&mut self.buffer)).slice(..len),
         }
     }
 }
@@ -154,6 +154,22 @@ mod tests {
         assert!(lens[MOST..].iter().all(|lens| *lens == (SMALL, SMALL)), "the rest is served, in small ones");
         drop(held);
         assert_eq!(buffers.idle_and_lent(), (MAX_IDLE, 0));
+    }
+
+    #[test]
+    fn few_bytes_hold_no_large_buffer() {
+        let buffers = Buffers::new(1);
+        for (len, lent) in [(1, 0), (SMALL, 0), (SMALL + 1, 1), (CHUNK, 1)] {
+            let mut chunk = buffers.chunk(CHUNK);
+            chunk.space().fill(7);
+            chunk.truncate(len);
+            let bytes = chunk.into_bytes();
+            assert!(bytes == vec![7; len], "{len}");
+            assert_eq!(buffers.idle_and_lent().1, lent, "{len}");
+        }
+        let mut small = buffers.chunk(SMALL);
+        small.truncate(3);
+        assert_eq!(small.into_bytes(), [0; 3].as_slice());
     }
 
     #[test]
