@@ -66,7 +66,7 @@ impl Objects {
         let client = client_options("AWS_", |key: AmazonS3ConfigKey| match key {
             AmazonS3ConfigKey::Client(key) => Some(key),
             _ => None,
-        });
+        })?;
         Self::s3(AmazonS3Builder::from_env().with_url(url), client, limits)
     }
 
@@ -75,7 +75,7 @@ impl Objects {
         let client = client_options("GOOGLE_", |key: GoogleConfigKey| match key {
             GoogleConfigKey::Client(key) => Some(key),
             _ => None,
-        });
+        })?;
         Self::gcs(GoogleCloudStorageBuilder::from_env().with_url(url), client, limits)
     }
 
@@ -84,7 +84,7 @@ impl Objects {
         let client = client_options("AZURE_", |key: AzureConfigKey| match key {
             AzureConfigKey::Client(key) => Some(key),
             _ => None,
-        });
+        })?;
         Self::azure(MicrosoftAzureBuilder::from_env().with_url(url), client, limits)
     }
 
@@ -114,22 +114,52 @@ fn bounded(options: ClientOptions, limits: Limits, read_timeout: Duration) -> Cl
 
 /// The client options among a provider's environment variables: the builders read them, too, but
 /// lose them when they are given others.
-fn client_options<K: FromStr>(prefix: &str, client: impl Fn(K) -> Option<ClientConfigKey>) -> ClientOptions {
-    std::env::vars_os().fold(ClientOptions::new(), |options, (name, value)| {
-        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { return options };
+fn client_options<K: FromStr>(
+    prefix: &str,
+    client: impl Fn(K) -> Option<ClientConfigKey>,
+) -> Result<ClientOptions, BuildError> {
+    std::env::vars_os().try_fold(ClientOptions::new(), |options, (name, value)| {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { return Ok(options) };
         let key = Some(name)
             .filter(|name| name.starts_with(prefix))
             .and_then(|name| client(name.to_ascii_lowercase().parse().ok()?));
         match key {
-            Some(key) => options.with_config(key, value),
-            None => options,
+            Some(key) => with_option(options, key, value),
+            None => Ok(options),
         }
     })
+}
+
+/// Sets an option. What cannot be got back would be taken for one that is not set.
+fn with_option(options: ClientOptions, key: ClientConfigKey, value: &str) -> Result<ClientOptions, BuildError> {
+    let options = options.with_config(key, value);
+    if options.get_config_value(&key).is_none() {
+        let source = format!("{}: it has characters that a header cannot have", key.as_ref()).into();
+        return Err(BuildError::Generic { store: "HTTP client", source });
+    }
+    Ok(options)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_option_is_set_or_refused() {
+        for (key, value, taken) in [
+            (ClientConfigKey::UserAgent, "someone/1 (x)", true),
+            (ClientConfigKey::UserAgent, "some\none", false),
+            (ClientConfigKey::UserAgent, "caf\u{e9}", false),
+            (ClientConfigKey::ProxyUrl, "", true),
+            // Whether it can be read is seen when the client is made.
+            (ClientConfigKey::AllowHttp, "perhaps", true),
+        ] {
+            match with_option(ClientOptions::new(), key, value) {
+                Ok(options) => assert!(taken && options.get_config_value(&key).as_deref() == Some(value), "{value:?}"),
+                Err(error) => assert!(!taken && error.to_string().contains("user_agent"), "{error}"),
+            }
+        }
+    }
 
     #[test]
     fn a_clients_total_time_is_not_bounded_and_its_silence_is() {

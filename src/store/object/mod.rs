@@ -1,7 +1,7 @@
 //! Object stores: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, memory.
 //!
-//! `object_store` signs, sends and retries the requests. What it does not tell is looked up on the
-//! wire (`wire.rs`): the keys of a listing as they are, the codes of refusals, the storage class.
+//! `object_store` signs the requests and tries them again; a client of our own sends them (`client`), which
+//! bounds what a slow reader holds. What `object_store` does not tell is looked up on the wire (`wire.rs`): the keys of a listing as they are, the codes of refusals, the storage class.
 //! Every answer is compared with what was asked for, since some servers ignore preconditions and
 //! ranges.
 //!
