@@ -33,9 +33,9 @@ use self::idle::{Host, Idle};
 use self::settings::Settings;
 use super::super::buffers::Buffers;
 
-/// How many large buffers are lent (16 MiB in all): one for each of 64 connections. A file has two, but what
-/// is beside a body costs more here.
-const LENT: usize = 64;
+/// How many large buffers are lent (8 MiB in all): one for each of 32 connections that write as fast as they
+/// can. To files more are lent, since less is held beside a body.
+const LENT: usize = 32;
 
 /// Sends requests over connections that are used again.
 #[derive(Debug)]

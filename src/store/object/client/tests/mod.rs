@@ -12,7 +12,7 @@ use object_store::{ClientConfigKey as Key, ClientOptions};
 
 use super::Client;
 
-/// A client of these options, which may speak plain http, and the system's proxies aside.
+/// A client of these options, which may speak plain http.
 fn client(options: &[(Key, &str)]) -> Client {
     let plain = ClientOptions::new().with_timeout_disabled().with_allow_http(true);
     Client::new(&options.iter().fold(plain, |all, (key, value)| all.with_config(*key, *value))).expect("a client")
