@@ -38,7 +38,7 @@ pub(super) struct Peer {
 /// A request as it came.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
-    /// The how manieth connection brought it, from 0.
+    /// Which connection brought it, counted from 0.
     pub(super) connection: usize,
     /// The host that TLS was asked for.
     pub(super) server_name: Option<String>,
