@@ -389,6 +389,28 @@ async fn settles_that_cannot_be_rolled_up_list_nothing() {
     assert_eq!(own.sums().await, (9, 0, 0));
 }
 
+/// What is put back because the audit cannot be written is all that was there.
+#[tokio::test]
+async fn settles_that_cannot_be_listed_leave_the_leases_as_they_were() {
+    let own = Own::new(1000);
+    let by = |n: u128| Context { request_id: format!("r{n}"), ..context() };
+    let calls = (1..=5).map(|n| Reserve { context: by(n), ..reserve(n, 10) });
+    own.reserves(calls.collect()).await.into_iter().for_each(|answer| drop(answer.unwrap()));
+    let records = || (1..=5).map(|n| own.ask(&["GET", &own.record(n)])).collect::<Vec<_>>();
+    let (before, lines) = (records(), own.day("lines").await);
+    own.ask(&["SET", &lines, "x"]);
+    let settles = || (1..=5).map(|n| support::settle(n, 2, 10, NOON)).collect::<Vec<_>>();
+    assert!(own.settles(settles()).await.iter().all(Result::is_err));
+    assert_eq!(records(), before);
+    own.ask(&["DEL", &lines]);
+    assert!(own.settles(settles()).await.into_iter().all(|answer| answer.unwrap() == Settlement::Settled(2)));
+    assert_eq!(own.sums().await, (10, 0, 0));
+    let page = own.ledger.audit(&project("p"), None, &AuditFilter::default(), None, 99).await.unwrap().reply;
+    let mut subjects: Vec<_> = page.entries.into_iter().map(|entry| entry.subject).collect();
+    subjects.sort_by_key(|subject| format!("{subject:?}"));
+    assert_eq!(subjects, (1..=5).map(|n| Subject::Read(by(n))).collect::<Vec<_>>(), "of whom the record says");
+}
+
 /// Lines are rolled up from the second on: some of a script are listed and some are not.
 #[tokio::test]
 async fn many_are_rolled_up_together() {
@@ -423,6 +445,91 @@ async fn many_are_rolled_up_together() {
     let mut want = vec![(1, 1, 1), (1, 1, 100), sums(0, false), sums(0, true), sums(1, false), sums(1, true)];
     want.sort_unstable();
     assert_eq!(seen, want);
+}
+
+/// Projects share scripts; what breaks one leaves the others as they are.
+#[tokio::test]
+async fn projects_go_together_and_fail_alone() {
+    const PROJECTS: u128 = 40;
+    let own = Own::new(1000);
+    let name = |n: u128| format!("p{}", n % PROJECTS);
+    let key = |n: u128, key: &str| own.key(key).replace("{p}", &format!("{{{}}}", name(n)));
+    let reserve = |n: u128| Reserve { project: project(&name(n)), ..reserve(n, 10 + (n % PROJECTS) as u64) };
+    let settle = |n: u128| Settle {
+        project: project(&name(n)),
+        ..support::settle(n, 1 + (n % PROJECTS) as u64, 10 + (n % PROJECTS) as u64, NOON)
+    };
+    let day = own.ledger.usage(&project("p")).await.unwrap().reply.day;
+    let scripts = || {
+        let stats = own.ask(&["INFO", "commandstats"]);
+        let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls=")?.split(',').next());
+        calls.map_or(0, |calls| calls.parse::<u32>().unwrap())
+    };
+    // All are on the sweeper's list, and the scripts are known.
+    for n in 0..PROJECTS {
+        own.ledger.reserve(&reserve(n)).await.unwrap();
+        own.ledger.settle(&settle(n)).await.unwrap();
+    }
+    own.ask(&["SET", &key(7, &format!("{day}:account")), &"x".repeat(60)]);
+    own.ask(&["DEL", &key(8, &format!("{day}:due"))]);
+    own.ask(&["SET", &key(8, &format!("{day}:due")), "x"]);
+
+    let before = scripts();
+    let calls: Vec<_> = (PROJECTS..4 * PROJECTS).collect();
+    let answers = own.reserves(calls.iter().map(|n| reserve(*n)).collect()).await;
+    // One call begins each lane; the others wait, and go 64 at a time.
+    assert!(scripts() - before <= 12, "{} scripts for {} calls", scripts() - before, calls.len());
+    let mut open = Vec::new();
+    for (n, answer) in calls.into_iter().zip(answers) {
+        match (n % PROJECTS, answer) {
+            (7, Err(error)) => assert!(error.to_string().contains("what is stored is no account"), "{error}"),
+            (8, Err(error)) => assert!(error.to_string().contains("WRONGTYPE"), "{error}"),
+            (_, Ok(Admission::Reserved(_, standing))) => {
+                open.push(n);
+                let (used, size) = (1 + (n % PROJECTS) as u64, 10 + (n % PROJECTS) as u64);
+                assert_eq!((standing.used, standing.reserved), (used, size * (n / PROJECTS) as u64), "{n}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(open.len(), 3 * 38);
+    own.ask(&["LPUSH", &key(9, &format!("{day}:x")), "x"]);
+    own.ask(&["RENAME", &key(9, &format!("{day}:x")), &key(9, &format!("id:{}", id(9 + PROJECTS)))]);
+
+    let before = scripts();
+    let answers = own.settles(open.iter().map(|n| settle(*n)).collect()).await;
+    assert!(scripts() - before <= 12, "{} scripts for {} calls", scripts() - before, open.len());
+    for (n, answer) in open.into_iter().zip(answers) {
+        match answer {
+            Err(error) => assert!(n == 9 + PROJECTS && error.to_string().contains("WRONGTYPE"), "{n}: {error}"),
+            Ok(charged) => assert_eq!(charged, Settlement::Settled(1 + (n % PROJECTS) as u64), "{n}"),
+        }
+    }
+    for n in (0..PROJECTS).filter(|n| ![7, 8, 9].contains(n)) {
+        let sums = own.ledger.verify(&project(&name(n)), None).await.unwrap().reply;
+        assert!(sums.balanced(), "{n}: {sums:?}");
+        assert_eq!((sums.used, sums.reserved), (4 * (1 + n as u64), 0), "{n}");
+    }
+}
+
+/// The scripts that several projects share do nothing for any of them on a day that is over.
+#[tokio::test]
+async fn projects_that_go_together_learn_of_a_new_day_together() {
+    let own = Own::new(100);
+    let reserve =
+        |n: u128| Reserve { project: project(&format!("p{}", n % 20)), ..support::reserve(n, 60, own.clock.now_ms()) };
+    for n in 0..20 {
+        own.ledger.reserve(&reserve(n)).await.unwrap();
+    }
+    own.clock.step(DAY);
+    let answers = own.reserves((20..60).map(reserve).collect()).await;
+    let admitted = answers.iter().filter(|answer| matches!(answer, Ok(Admission::Reserved(..)))).count();
+    let refused = answers.iter().filter(|answer| matches!(answer, Ok(Admission::Refused(_)))).count();
+    assert_eq!((admitted, refused), (20, 20), "{answers:?}");
+    for n in 0..20 {
+        let sums = own.ledger.verify(&project(&format!("p{n}")), None).await.unwrap().reply;
+        assert_eq!((sums.used, sums.reserved), (0, 60));
+    }
 }
 
 #[tokio::test]
