@@ -3,6 +3,7 @@
 mod failover;
 mod faults;
 mod keys;
+mod lanes;
 mod nonsense;
 mod secure;
 mod together;

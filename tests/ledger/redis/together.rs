@@ -87,12 +87,12 @@ impl Own {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    async fn reserves(&self, calls: Vec<Reserve>) -> Vec<Result<Admission, Unavailable>> {
+    pub(super) async fn reserves(&self, calls: Vec<Reserve>) -> Vec<Result<Admission, Unavailable>> {
         let one = |ledger: Arc<Redis>, call: Reserve| async move { Ok(ledger.reserve(&call).await?.reply) };
         self.together(calls.into_iter().map(|call| one(Arc::clone(&self.ledger), call))).await
     }
 
-    async fn settles(&self, calls: Vec<Settle>) -> Vec<Result<Settlement, Unavailable>> {
+    pub(super) async fn settles(&self, calls: Vec<Settle>) -> Vec<Result<Settlement, Unavailable>> {
         let one = |ledger: Arc<Redis>, call: Settle| async move { Ok(ledger.settle(&call).await?.reply) };
         self.together(calls.into_iter().map(|call| one(Arc::clone(&self.ledger), call))).await
     }
@@ -395,7 +395,7 @@ async fn settles_that_cannot_be_listed_leave_the_leases_as_they_were() {
     let own = Own::new(1000);
     let by = |n: u128| Context { request_id: format!("r{n}"), ..context() };
     let calls = (1..=5).map(|n| Reserve { context: by(n), ..reserve(n, 10) });
-    own.reserves(calls.collect()).await.into_iter().for_each(|answer| drop(answer.unwrap()));
+    own.reserves(calls.collect()).await.into_iter().for_each(|answer| assert!(answer.unwrap().lease().is_some()));
     let records = || (1..=5).map(|n| own.ask(&["GET", &own.record(n)])).collect::<Vec<_>>();
     let (before, lines) = (records(), own.day("lines").await);
     own.ask(&["SET", &lines, "x"]);
@@ -445,91 +445,6 @@ async fn many_are_rolled_up_together() {
     let mut want = vec![(1, 1, 1), (1, 1, 100), sums(0, false), sums(0, true), sums(1, false), sums(1, true)];
     want.sort_unstable();
     assert_eq!(seen, want);
-}
-
-/// Projects share scripts; what breaks one leaves the others as they are.
-#[tokio::test]
-async fn projects_go_together_and_fail_alone() {
-    const PROJECTS: u128 = 40;
-    let own = Own::new(1000);
-    let name = |n: u128| format!("p{}", n % PROJECTS);
-    let key = |n: u128, key: &str| own.key(key).replace("{p}", &format!("{{{}}}", name(n)));
-    let reserve = |n: u128| Reserve { project: project(&name(n)), ..reserve(n, 10 + (n % PROJECTS) as u64) };
-    let settle = |n: u128| Settle {
-        project: project(&name(n)),
-        ..support::settle(n, 1 + (n % PROJECTS) as u64, 10 + (n % PROJECTS) as u64, NOON)
-    };
-    let day = own.ledger.usage(&project("p")).await.unwrap().reply.day;
-    let scripts = || {
-        let stats = own.ask(&["INFO", "commandstats"]);
-        let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls=")?.split(',').next());
-        calls.map_or(0, |calls| calls.parse::<u32>().unwrap())
-    };
-    // All are on the sweeper's list, and the scripts are known.
-    for n in 0..PROJECTS {
-        own.ledger.reserve(&reserve(n)).await.unwrap();
-        own.ledger.settle(&settle(n)).await.unwrap();
-    }
-    own.ask(&["SET", &key(7, &format!("{day}:account")), &"x".repeat(60)]);
-    own.ask(&["DEL", &key(8, &format!("{day}:due"))]);
-    own.ask(&["SET", &key(8, &format!("{day}:due")), "x"]);
-
-    let before = scripts();
-    let calls: Vec<_> = (PROJECTS..4 * PROJECTS).collect();
-    let answers = own.reserves(calls.iter().map(|n| reserve(*n)).collect()).await;
-    // One call begins each lane; the others wait, and go 64 at a time.
-    assert!(scripts() - before <= 12, "{} scripts for {} calls", scripts() - before, calls.len());
-    let mut open = Vec::new();
-    for (n, answer) in calls.into_iter().zip(answers) {
-        match (n % PROJECTS, answer) {
-            (7, Err(error)) => assert!(error.to_string().contains("what is stored is no account"), "{error}"),
-            (8, Err(error)) => assert!(error.to_string().contains("WRONGTYPE"), "{error}"),
-            (_, Ok(Admission::Reserved(_, standing))) => {
-                open.push(n);
-                let (used, size) = (1 + (n % PROJECTS) as u64, 10 + (n % PROJECTS) as u64);
-                assert_eq!((standing.used, standing.reserved), (used, size * (n / PROJECTS) as u64), "{n}");
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-    assert_eq!(open.len(), 3 * 38);
-    own.ask(&["LPUSH", &key(9, &format!("{day}:x")), "x"]);
-    own.ask(&["RENAME", &key(9, &format!("{day}:x")), &key(9, &format!("id:{}", id(9 + PROJECTS)))]);
-
-    let before = scripts();
-    let answers = own.settles(open.iter().map(|n| settle(*n)).collect()).await;
-    assert!(scripts() - before <= 12, "{} scripts for {} calls", scripts() - before, open.len());
-    for (n, answer) in open.into_iter().zip(answers) {
-        match answer {
-            Err(error) => assert!(n == 9 + PROJECTS && error.to_string().contains("WRONGTYPE"), "{n}: {error}"),
-            Ok(charged) => assert_eq!(charged, Settlement::Settled(1 + (n % PROJECTS) as u64), "{n}"),
-        }
-    }
-    for n in (0..PROJECTS).filter(|n| ![7, 8, 9].contains(n)) {
-        let sums = own.ledger.verify(&project(&name(n)), None).await.unwrap().reply;
-        assert!(sums.balanced(), "{n}: {sums:?}");
-        assert_eq!((sums.used, sums.reserved), (4 * (1 + n as u64), 0), "{n}");
-    }
-}
-
-/// The scripts that several projects share do nothing for any of them on a day that is over.
-#[tokio::test]
-async fn projects_that_go_together_learn_of_a_new_day_together() {
-    let own = Own::new(100);
-    let reserve =
-        |n: u128| Reserve { project: project(&format!("p{}", n % 20)), ..support::reserve(n, 60, own.clock.now_ms()) };
-    for n in 0..20 {
-        own.ledger.reserve(&reserve(n)).await.unwrap();
-    }
-    own.clock.step(DAY);
-    let answers = own.reserves((20..60).map(reserve).collect()).await;
-    let admitted = answers.iter().filter(|answer| matches!(answer, Ok(Admission::Reserved(..)))).count();
-    let refused = answers.iter().filter(|answer| matches!(answer, Ok(Admission::Refused(_)))).count();
-    assert_eq!((admitted, refused), (20, 20), "{answers:?}");
-    for n in 0..20 {
-        let sums = own.ledger.verify(&project(&format!("p{n}")), None).await.unwrap().reply;
-        assert_eq!((sums.used, sums.reserved), (0, 60));
-    }
 }
 
 #[tokio::test]
