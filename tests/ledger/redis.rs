@@ -1,5 +1,6 @@
 //! Ledgers in real Redis servers, and what is particular to them: keys, faults, failovers, TLS.
 
+mod batches;
 mod failover;
 mod faults;
 mod keys;

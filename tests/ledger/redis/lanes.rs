@@ -27,7 +27,7 @@ fn settle(n: u64) -> Settle {
 }
 
 /// How many scripts the server has run by their digests.
-fn scripts(own: &Own) -> u32 {
+pub(super) fn scripts(own: &Own) -> u32 {
     let stats = own.ask(&["INFO", "commandstats"]);
     let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls=")?.split(',').next());
     calls.map_or(0, |calls| calls.parse().unwrap())

@@ -37,7 +37,7 @@ impl Own {
         Self::by(Policy { rules: Rules { max_entries, ..base.rules.clone() }, ..base })
     }
 
-    fn by(policy: Policy) -> Self {
+    pub(super) fn by(policy: Policy) -> Self {
         let (server, clock, options) = (server(&[]), ManualClock::at(NOON), options());
         let base = format!("{}:1:{{p}}:", options.namespace);
         let url = url(server.address.port());
