@@ -101,7 +101,7 @@ fn said<T: std::fmt::Debug>(answer: &Result<T, Unavailable>) -> String {
 async fn play(batches: &[Batch]) -> (usize, u32) {
     // No more is due than one reserve sweeps: scripts share what they may sweep.
     let base = policy(150);
-    let rules = Rules { sweep_in_reserve: 64, max_entries: 12, ..base.rules.clone() };
+    let rules = Rules { sweep_in_reserve: 64, max_entries: 3, ..base.rules.clone() };
     let policy = Policy { rules, ..base };
     let own = Own::by(policy.clone());
     let model = MemoryLedger::new(policy, own.clock.clone());
