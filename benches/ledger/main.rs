@@ -16,6 +16,8 @@ mod server;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use artifactd::ledger::redis::Options;
@@ -36,10 +38,15 @@ fn policy() -> Policy {
     Policy { rules: Rules::default(), allowance: Allowance::Unlimited, zone: ResetZone::UTC }
 }
 
-/// A ledger with empty books of its own.
+/// A ledger with empty books of its own, whose keys are as long as usual.
 fn in_redis(server: &Server) -> Arc<Redis> {
-    let namespace = format!("bench-{}", ReservationId::new());
-    Arc::new(Redis::open(&server.url(), policy(), Options { namespace, ..Options::default() }).unwrap())
+    ledger_at(&server.url("redis"))
+}
+
+fn ledger_at(url: &str) -> Arc<Redis> {
+    static LEDGERS: AtomicUsize = AtomicUsize::new(0);
+    let namespace = format!("bench-{}", LEDGERS.fetch_add(1, Relaxed));
+    Arc::new(Redis::open(url, policy(), Options { namespace, ..Options::default() }).unwrap())
 }
 
 fn embedded(directory: &Path) -> Arc<Embedded> {
@@ -85,7 +92,13 @@ async fn speed_of_redis(server: &Server, lasts: Duration) {
         }
     }
     server.append_only(false).await;
-    println!("Callers of projects of their own make each call alone; those of one project go together.");
+    let cluster = Server::start_cluster().await;
+    for (callers, projects) in [(64, 64), (64, 1)] {
+        let reads = Load::reads(ledger_at(&cluster.url("redis-cluster")), projects);
+        let (ran, us) = cluster.timed(reads.run(callers, lasts)).await;
+        row(&format!("read, {callers} callers of {projects} projects, Cluster"), &ran, Some((us, least)));
+    }
+    println!("Calls under load go together: of one project, or, but for a Cluster, of some projects.");
     for pipeline in [1, 16] {
         match server.benchmark(pipeline) {
             Some(rate) => {

@@ -17,11 +17,26 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// One that is all of a Cluster.
+    pub(crate) async fn start_cluster() -> Self {
+        let server = Self::start_with(&["--cluster-enabled", "yes"]).await;
+        let () = server.ask("CLUSTER ADDSLOTSRANGE 0 16383").await;
+        while !server.ask::<String>("CLUSTER INFO").await.contains("cluster_state:ok") {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        server
+    }
+
+    async fn start_with(settings: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let mut process = Command::new("redis-server")
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
             .arg(directory.path())
+            .args(settings)
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server is on the path");
@@ -41,8 +56,9 @@ impl Server {
         panic!("redis-server does not answer");
     }
 
-    pub(crate) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+    /// Where it is, by the protocol of that name.
+    pub(crate) fn url(&self, protocol: &str) -> String {
+        format!("{protocol}://127.0.0.1:{}", self.port)
     }
 
     pub(crate) fn connection(&self) -> MultiplexedConnection {

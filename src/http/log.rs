@@ -1,5 +1,6 @@
 //! One line a request, written when its answer has gone out or its client has.
 
+use std::error::Error as _;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use http::Method;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::Observers;
+use crate::error::Error;
 use crate::ledger::{Clock as _, SystemClock};
 use crate::request::RequestId;
 use crate::request::forwarded;
@@ -118,7 +120,12 @@ impl HttpBody for Followed {
             Some(Ok(frame)) => self.line.bytes += frame.data_ref().map_or(0, |data| data.len() as u64),
             // The service cuts it, and not the client: the status that went out stands.
             Some(Err(error)) => {
-                tracing::error!(request_id = %self.line.id, ?error, "the answer was cut");
+                let request_id = &self.line.id;
+                if is_fault(error) {
+                    tracing::error!(%request_id, ?error, "the answer was cut");
+                } else {
+                    tracing::warn!(%request_id, ?error, "the answer was cut");
+                }
                 self.line.stayed = true;
             }
             None => self.line.stayed = true,
@@ -134,6 +141,13 @@ impl HttpBody for Followed {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// Whether an operator should see to it: not to a file that its run went on writing.
+fn is_fault(error: &axum::Error) -> bool {
+    let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
+    let known = causes.find_map(|cause| cause.downcast_ref::<Error>());
+    known.is_none_or(|error| error.kind().status() >= 500)
 }
 
 /// The message that a panic carried, if it carried text.

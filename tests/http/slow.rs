@@ -1,5 +1,6 @@
 //! Clients that drip, leave, or want too much at once.
 
+use std::path::Path;
 use std::time::Duration;
 
 use artifactd::access::Preset;
@@ -106,12 +107,13 @@ async fn a_client_that_leaves_is_noticed_though_there_is_nothing_to_send() {
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
-#[tokio::test]
-async fn a_client_that_left_is_logged_as_499() {
+/// What the log says of a download that does not come to its end, and what it was charged.
+async fn logged(end: impl AsyncFnOnce(TcpStream, &Path)) -> (Vec<Value>, Value) {
     let scratch = tempfile::tempdir().expect("scratch directory");
     let at = |name: &str| scratch.path().join(name);
     std::fs::create_dir_all(at("store/demo/t1")).expect("folders");
-    std::fs::File::create(at("store/demo/t1/a")).expect("file").set_len(256 << 20).expect("a sparse file");
+    let file = at("store/demo/t1/a");
+    std::fs::File::create(&file).expect("file").set_len(256 << 20).expect("a sparse file");
     let key = make_key(&at("keys.toml"), "reader", PROJECT, Preset::ReadOnly);
     let config = format!(
         "listen = \"127.0.0.1:0\"\n[store]\nurl = \"file://{0}/store\"\n[ledger]\nurl = \"embedded://{0}/ledger.db\"\n\
@@ -121,9 +123,9 @@ async fn a_client_that_left_is_logged_as_499() {
     std::fs::write(at("config.toml"), config).expect("settings");
     let process = Process::start(&at("config.toml"));
     let mut client = TcpStream::connect(process.address).await.expect("it listens");
-    client.write_all(&raw::request("GET", PATH, &key, "X-Request-Id: gone\r\n")).await.expect("sent");
+    client.write_all(&raw::request("GET", PATH, &key, "X-Request-Id: this-one\r\n")).await.expect("sent");
     assert!(client.read(&mut [0; 4096]).await.expect("bytes") > 0);
-    drop(client);
+    end(client, &file).await;
     let give_up = tokio::time::Instant::now() + raw::PATIENCE;
     let charged = loop {
         let quota = process.json("/v1/quota", &key);
@@ -133,10 +135,34 @@ async fn a_client_that_left_is_logged_as_499() {
         assert!(tokio::time::Instant::now() < give_up, "{quota}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    let log = process.stop();
-    let line = log.lines().find(|line| line.contains("\"gone\"") && line.contains("499")).expect("a line");
-    let line: Value = serde_json::from_str(line).expect("JSON");
+    let lines = process.stop();
+    let lines = lines.lines().filter(|line| line.contains("\"this-one\""));
+    (lines.map(|line| serde_json::from_str(line).expect("JSON")).collect(), charged)
+}
+
+#[tokio::test]
+async fn a_client_that_left_is_logged_as_499() {
+    let (lines, charged) = logged(async |client, _| drop(client)).await;
+    let [line] = &lines[..] else { panic!("{lines:?}") };
     assert_eq!((&line["status"], &line["bytes"]), (&json!(499), &charged), "{line}");
+}
+
+/// A run may still write what is read of it: that is no fault of the service.
+#[tokio::test]
+async fn a_file_that_is_written_meanwhile_is_logged_as_a_warning() {
+    let (lines, charged) = logged(async |mut client, file| {
+        let mut file = std::fs::OpenOptions::new().append(true).open(file).expect("file");
+        std::io::Write::write_all(&mut file, b"more").expect("written");
+        let mut rest = Vec::new();
+        // How the end looks depends on what was still to be read.
+        let _ = client.read_to_end(&mut rest).await;
+        assert!(rest.len() < 256 << 20, "never whole");
+    })
+    .await;
+    let [why, line] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((&why["level"], &why["message"]), (&json!("WARN"), &json!("the answer was cut")));
+    assert!(why["error"].as_str().is_some_and(|error| error.contains("ARTIFACT_CHANGED")), "{why}");
+    assert_eq!((&line["status"], &line["bytes"]), (&json!(200), &charged), "{line}");
 }
 
 #[tokio::test]

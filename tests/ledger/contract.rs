@@ -101,7 +101,7 @@ macro_rules! contract {
             numbers: every_amount_is_exact, every_allowance_is_exact, nothing_and_everything_are_different,
                 corrections_are_exact;
             links: a_revoked_or_unknown_link_admits_nothing, live_links_are_listed_by_id, links_end;
-            together: parallel_reserves_fit, parallel_repeats_charge_once, projects_are_apart,
+            together: parallel_reserves_fit, parallel_repeats_charge_once, parallel_projects_are_charged_apart, projects_are_apart,
                 sweeping_goes_through_all_projects, a_full_sweep_leaves_nothing_reserved,
                 what_was_extended_is_not_swept;
         }

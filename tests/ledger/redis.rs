@@ -1,8 +1,10 @@
 //! Ledgers in real Redis servers, and what is particular to them: keys, faults, failovers, TLS.
 
+mod batches;
 mod failover;
 mod faults;
 mod keys;
+mod lanes;
 mod nonsense;
 mod secure;
 mod together;

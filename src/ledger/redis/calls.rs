@@ -4,8 +4,7 @@
 //! that it answers. So what these calls say is packed, texts come as they are stored, and an answer names
 //! only the calls that were not simply done. `reserve.lua` and `settle.lua` have the formats.
 
-use std::sync::Arc;
-
+use super::gather::Addressed;
 use super::packed::{Packed, put_long, put_number, put_short};
 use super::reply::{self, Answer, nonsense};
 use super::{allowance, line};
@@ -54,8 +53,9 @@ impl Call {
         let [amount_text, size_text, granted, deadline] =
             [amount, size, grant, call.deadline.0.min(MAX_AMOUNT)].map(|number| number.to_string());
         put_short(&mut packed, &[&size_text, " ", &amount_text, " "]);
-        put_long(&mut packed, &["R ", day, " ", &deadline, " ", &size_text, " ", &granted, " ", &context]);
-        put_long(&mut packed, &[" ", &amount_text, " ", &size_text, " ", outcome, " 1 ", &id, " ", &context]);
+        put_short(&mut packed, &["R ", day, " ", &deadline, " ", &size_text, " ", &granted, " "]);
+        put_short(&mut packed, &[" ", &amount_text, " ", &size_text, " ", outcome, " 1 "]);
+        put_long(&mut packed, &[&context]);
         Self { packed, amount, grant }
     }
 
@@ -84,13 +84,13 @@ fn ended<T>(packed: &Packed<'_>, each: Vec<T>) -> Result<Vec<T>, Unavailable> {
 }
 
 /// What `reserve.lua` answers to calls on that day.
-pub(super) fn admissions(calls: &[Arc<Call>], answer: &[u8], today: DaySpan) -> Each<Admission> {
+pub(super) fn admissions(calls: &[Addressed], answer: &[u8], today: DaySpan) -> Each<Admission> {
     let mut packed = Packed(answer);
     let (now, deadline) = (LedgerTime(packed.number()?), LedgerTime(packed.number()?));
     let (mut used, mut reserved) = (packed.number()?, packed.number()?);
     let allowance = allowance(packed.short()?)?;
     let mut admissions = Vec::with_capacity(calls.len());
-    for (number, call) in calls.iter().enumerate() {
+    for (number, (_, call)) in calls.iter().enumerate() {
         let words = if is_named(&mut packed, number) {
             (used, reserved) = (packed.number()?, packed.number()?);
             packed.long()?
@@ -150,11 +150,11 @@ fn admission(mut answer: Answer, requested: u64, standing: Standing) -> Reply<Ad
 pub(super) type Settled = (Settlement, bool);
 
 /// What `settle.lua` answers to calls.
-pub(super) fn settlements(calls: &[Arc<Call>], answer: &[u8], _: DaySpan) -> Each<Settled> {
+pub(super) fn settlements(calls: &[Addressed], answer: &[u8], _: DaySpan) -> Each<Settled> {
     let mut packed = Packed(answer);
     let now = LedgerTime(packed.number()?);
     let mut settlements = Vec::with_capacity(calls.len());
-    for (number, call) in calls.iter().enumerate() {
+    for (number, (_, call)) in calls.iter().enumerate() {
         let words = if is_named(&mut packed, number) { packed.long()? } else { "" };
         settlements.push(match words {
             "" => Ok(At { now, reply: (Settlement::Settled(call.amount), false) }),

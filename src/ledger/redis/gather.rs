@@ -1,4 +1,4 @@
-//! Calls of one project that go to the server together.
+//! Calls that go to the server together: those of one project, or of the projects that share a lane.
 //!
 //! The first call goes at once. Those that come while it is under way wait, and go in one script when
 //! it is done; so a caller waits for nobody while there is no load, and under load many share the
@@ -16,18 +16,21 @@ use super::calls::Call;
 /// Calls in one script, at most: the server answers nobody else meanwhile, and one takes about 7 µs.
 const TOGETHER: usize = 64;
 
-/// Gathers calls of one kind, by project.
+/// Gathers calls of one kind, by lane.
 #[derive(Debug)]
 pub(super) struct Gather<T> {
-    projects: Mutex<Projects<T>>,
+    lanes: Mutex<Lanes<T>>,
 }
 
-/// The projects that have calls under way, and the calls that wait for them.
-type Projects<T> = HashMap<String, VecDeque<Waiting<T>>>;
+/// The lanes that have calls under way, and the calls that wait for them.
+type Lanes<T> = HashMap<String, VecDeque<Waiting<T>>>;
+
+/// A call, and what all keys of its project begin with.
+pub(super) type Addressed = (Arc<str>, Arc<Call>);
 
 #[derive(Debug)]
 struct Waiting<T> {
-    call: Arc<Call>,
+    call: Addressed,
     caller: oneshot::Sender<Told<T>>,
 }
 
@@ -45,65 +48,75 @@ pub(super) enum Turn<T> {
     Wait(oneshot::Receiver<Told<T>>),
 }
 
-/// The calls to send now, the leader's own first. When it is dropped, those that wait go next.
+/// The calls to send now, those of a project one after the other, the leader's own first. When they have come back,
+/// and at the latest when it is dropped, those that wait go next.
 #[derive(Debug)]
 pub(super) struct Lead<T> {
     gather: Arc<Gather<T>>,
-    project: String,
-    calls: Vec<Arc<Call>>,
+    /// The lane that it holds up.
+    lane: Option<String>,
+    calls: Vec<Addressed>,
     followers: Vec<oneshot::Sender<Told<T>>>,
 }
 
 impl<T> Gather<T> {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { projects: Mutex::default() })
+        Arc::new(Self { lanes: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Projects<T>> {
-        self.projects.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Lanes<T>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn join(self: &Arc<Self>, project: &str, call: Arc<Call>) -> Turn<T> {
-        let mut projects = self.lock();
-        if let Some(waiting) = projects.get_mut(project) {
+    pub(super) fn join(self: &Arc<Self>, lane: &str, call: Addressed) -> Turn<T> {
+        let mut lanes = self.lock();
+        if let Some(waiting) = lanes.get_mut(lane) {
             let (caller, told) = oneshot::channel();
             waiting.push_back(Waiting { call, caller });
             return Turn::Wait(told);
         }
-        projects.insert(project.to_owned(), VecDeque::new());
-        let (gather, project) = (Arc::clone(self), project.to_owned());
-        Turn::Lead(Lead { gather, project, calls: vec![call], followers: Vec::new() })
+        lanes.insert(lane.to_owned(), VecDeque::new());
+        let (gather, lane) = (Arc::clone(self), lane.to_owned());
+        Turn::Lead(Lead { gather, lane: Some(lane), calls: vec![call], followers: Vec::new() })
     }
 
     /// Lets those go that wait. Who has left meanwhile is passed over.
-    fn next(self: &Arc<Self>, project: &str) {
-        let mut projects = self.lock();
-        let Some(waiting) = projects.get_mut(project) else { return };
-        let mut calls = Vec::new();
-        let mut callers = Vec::new();
-        while calls.len() < TOGETHER
-            && let Some(next) = waiting.pop_front()
+    fn next(self: &Arc<Self>, lane: &str) {
+        let mut lanes = self.lock();
+        let Some(waiting) = lanes.get_mut(lane) else { return };
+        let mut next = Vec::new();
+        while next.len() < TOGETHER
+            && let Some(one) = waiting.pop_front()
         {
-            if !next.caller.is_closed() {
-                calls.push(next.call);
-                callers.push(next.caller);
+            if !one.caller.is_closed() {
+                next.push(one);
             }
         }
-        if callers.is_empty() {
-            projects.remove(project);
+        if next.is_empty() {
+            lanes.remove(lane);
             return;
         }
-        drop(projects);
+        drop(lanes);
+        // Calls of one project stay in their order.
+        next.sort_by(|one, other| one.call.0.cmp(&other.call.0));
+        let (calls, mut callers): (Vec<_>, Vec<_>) = next.into_iter().map(|one| (one.call, one.caller)).unzip();
         let leader = callers.remove(0);
-        let (gather, project) = (Arc::clone(self), project.to_owned());
+        let (gather, lane) = (Arc::clone(self), lane.to_owned());
         // A leader that left just now drops what it was sent, and the next are let go.
-        let _ = leader.send(Told::Lead(Lead { gather, project, calls, followers: callers }));
+        let _ = leader.send(Told::Lead(Lead { gather, lane: Some(lane), calls, followers: callers }));
     }
 }
 
 impl<T> Lead<T> {
-    pub(super) fn calls(&self) -> &[Arc<Call>] {
+    pub(super) fn calls(&self) -> &[Addressed] {
         &self.calls
+    }
+
+    /// The calls are no longer under way: lets those go that wait.
+    pub(super) fn is_back(&mut self) {
+        if let Some(lane) = self.lane.take() {
+            self.gather.next(&lane);
+        }
     }
 
     /// Hands out the answers, which are in the order of the calls; returns the leader's own.
@@ -120,7 +133,7 @@ impl<T> Lead<T> {
 
 impl<T> Drop for Lead<T> {
     fn drop(&mut self) {
-        self.gather.next(&self.project);
+        self.is_back();
     }
 }
 
@@ -128,8 +141,12 @@ impl<T> Drop for Lead<T> {
 mod tests {
     use super::*;
 
-    fn call(n: usize) -> Arc<Call> {
-        Arc::new(Call::numbered(n))
+    fn call(n: usize) -> Addressed {
+        of("p", n)
+    }
+
+    fn of(project: &str, n: usize) -> Addressed {
+        (project.into(), Arc::new(Call::numbered(n)))
     }
 
     fn lead<T>(turn: Turn<T>) -> Lead<T> {
@@ -143,7 +160,7 @@ mod tests {
     }
 
     fn numbers<T>(lead: &Lead<T>) -> Vec<usize> {
-        lead.calls().iter().map(|call| call.packed()[0].into()).collect()
+        lead.calls().iter().map(|(_, call)| call.packed()[0].into()).collect()
     }
 
     #[test]
@@ -170,6 +187,38 @@ mod tests {
         third.answer([1, 2]);
         assert!(matches!(late.try_recv(), Ok(Told::Answer(2))));
         assert!(gather.lock().is_empty(), "nothing is kept of what is done");
+    }
+
+    #[test]
+    fn the_next_go_as_soon_as_those_before_are_back() {
+        let gather = Gather::<usize>::new();
+        let mut first = lead(gather.join("p", call(0)));
+        let mut waiting = wait(gather.join("p", call(1)));
+        first.is_back();
+        let Ok(Told::Lead(second)) = waiting.try_recv() else { panic!("nobody leads") };
+        first.is_back();
+        let mut third = wait(gather.join("p", call(2)));
+        assert_eq!(first.answer([0]), Some(0));
+        assert!(third.try_recv().is_err(), "the second is under way");
+        drop(second);
+        assert!(matches!(third.try_recv(), Ok(Told::Lead(lead)) if numbers(&lead) == [2]));
+        assert!(gather.lock().is_empty());
+    }
+
+    #[test]
+    fn those_of_a_project_go_one_after_the_other_in_their_order() {
+        let gather = Gather::<usize>::new();
+        let first = lead(gather.join("lane", of("c", 0)));
+        let projects = ["b", "a", "b", "c", "a", "b"];
+        let mut waiting: Vec<_> =
+            projects.iter().zip(1..).map(|(project, n)| wait(gather.join("lane", of(project, n)))).collect();
+        drop(first);
+        let Ok(Told::Lead(second)) = waiting[1].try_recv() else { panic!("the first of the first project leads") };
+        assert_eq!(numbers(&second), [2, 5, 1, 3, 6, 4]);
+        assert_eq!(second.answer([2, 5, 1, 3, 6, 4]), Some(2));
+        for (n, mut told) in (1..).zip(waiting).filter(|(n, _)| *n != 2) {
+            assert!(matches!(told.try_recv(), Ok(Told::Answer(answer)) if answer == n));
+        }
     }
 
     #[test]

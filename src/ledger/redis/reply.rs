@@ -87,10 +87,25 @@ pub(super) fn of_days(value: &Value) -> Option<LedgerTime> {
     }
 }
 
-/// An answer that is packed.
-pub(super) fn packed(value: &Value) -> Result<&[u8], Unavailable> {
+/// What was answered to the calls of a project, packed, or why they could not be executed.
+type OfProject<'a> = Result<&'a [u8], Unavailable>;
+
+/// What was answered to the calls of each of so many projects.
+pub(super) fn of_projects(value: &Value, projects: usize) -> Result<Vec<OfProject<'_>>, Unavailable> {
+    let answers = match value {
+        Value::Array(answers) if projects > 1 => answers,
+        one => std::slice::from_ref(one),
+    };
+    if answers.len() == projects { answers.iter().map(of_project).collect() } else { Err(nonsense("packed answer")) }
+}
+
+fn of_project(value: &Value) -> Result<OfProject<'_>, Unavailable> {
     match value {
-        Value::BulkString(bytes) => Ok(bytes),
+        Value::BulkString(packed) => Ok(Ok(packed)),
+        Value::Array(why) => match &why[..] {
+            [Value::BulkString(why)] => Ok(Err(Unavailable(String::from_utf8_lossy(why).into()))),
+            _ => Err(nonsense("packed answer")),
+        },
         _ => Err(nonsense("packed answer")),
     }
 }

@@ -1,5 +1,6 @@
 //! Running scripts: by the day that is today, until nothing is due, alone or together.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use tokio::time::{Instant, timeout_at};
@@ -8,7 +9,7 @@ use redis::Value;
 
 use super::Redis;
 use super::calls::{Call, Each};
-use super::gather::{Gather, Lead, Told, Turn};
+use super::gather::{Addressed, Gather, Lead, Told, Turn};
 use super::keys;
 use super::packed::put_number;
 use super::reply::{self, Answer, nonsense};
@@ -45,8 +46,12 @@ impl Today {
 type Answered = Result<(Answer, DaySpan), Unavailable>;
 /// Calls of one kind on their way.
 pub(super) type Gathered<T> = Arc<Gather<Reply<T>>>;
-/// Reads what a script answered to calls on a day.
-pub(super) type Read<T> = fn(&[Arc<Call>], &[u8], DaySpan) -> Each<T>;
+/// Reads what a script answered to the calls of a project on a day.
+pub(super) type Read<T> = fn(&[Addressed], &[u8], DaySpan) -> Each<T>;
+
+/// The lanes of projects that lie in one server: those of a lane share scripts. One script of each kind is under
+/// way in a lane, so that with more lanes more are, and each holds fewer calls.
+const LANES: [&str; 4] = ["0", "1", "2", "3"];
 
 impl Redis {
     /// Runs a script that concerns no project.
@@ -67,19 +72,21 @@ impl Redis {
         self.link.run(deadline, script, keys, &arguments).await
     }
 
-    /// Runs a script of the project whose keys begin with `base`; `arguments` begin with a day that is taken
-    /// for today. `None` if it is another, which then is taken for today.
+    /// Runs a script of the projects whose keys begin with `bases`, of a single one where slots move;
+    /// `arguments` begin with a day that is taken for today. `None` if it is another, which then is taken for
+    /// today.
     async fn try_on(
         &self,
         deadline: Instant,
         script: &Script,
-        base: &str,
+        bases: &[&str],
         arguments: Vec<&[u8]>,
     ) -> Result<Option<Value>, Unavailable> {
-        let value = if self.splits {
-            self.send(deadline, script, &[base, &keys::never_written(base)], arguments).await?
-        } else {
-            self.send(deadline, script, &[base], arguments).await?
+        let value = match bases {
+            [base] if self.splits => {
+                self.send(deadline, script, &[base, &keys::never_written(base)], arguments).await?
+            }
+            bases => self.send(deadline, script, bases, arguments).await?,
         };
         match reply::of_days(&value) {
             None => Ok(Some(value)),
@@ -102,14 +109,24 @@ impl Redis {
             let today = self.today.load_full();
             let more = arguments(&today.span);
             let all = std::iter::once(&*today.packed).chain(more.iter().map(String::as_bytes)).collect();
-            if let Some(value) = self.try_on(self.link.deadline(), script, base, all).await? {
+            if let Some(value) = self.try_on(self.link.deadline(), script, &[base], all).await? {
                 return Ok((Answer::new(value)?, today.span));
             }
         }
         Err(jumps())
     }
 
-    /// Makes a call by a script that takes several, with others of the project that wait.
+    /// The lane of the project whose keys begin with `base`: its own where projects lie in different servers.
+    fn lane<'a>(&self, base: &'a str) -> &'a str {
+        if self.splits {
+            return base;
+        }
+        let mut hasher = DefaultHasher::new();
+        base.hash(&mut hasher);
+        LANES[usize::try_from(hasher.finish() % LANES.len() as u64).unwrap_or_default()]
+    }
+
+    /// Makes a call by a script that takes several, with others of the lane that wait.
     pub(super) async fn run_together<T>(
         &self,
         gather: &Gathered<T>,
@@ -119,12 +136,12 @@ impl Redis {
         read: Read<T>,
     ) -> Reply<T> {
         let deadline = self.link.deadline();
-        let call = Arc::new(call);
+        let call: Addressed = (base.into(), Arc::new(call));
         loop {
-            match gather.join(base, Arc::clone(&call)) {
-                Turn::Lead(lead) => return self.lead(deadline, script, base, lead, read).await,
+            match gather.join(self.lane(base), call.clone()) {
+                Turn::Lead(lead) => return self.lead(deadline, script, lead, read).await,
                 Turn::Wait(told) => match timeout_at(deadline, told).await {
-                    Ok(Ok(Told::Lead(lead))) => return self.lead(deadline, script, base, lead, read).await,
+                    Ok(Ok(Told::Lead(lead))) => return self.lead(deadline, script, lead, read).await,
                     Ok(Ok(Told::Answer(answer))) => return answer,
                     Ok(Err(_)) => {}
                     Err(_) => return Err(Unavailable("Redis did not answer in time".into())),
@@ -134,21 +151,16 @@ impl Redis {
     }
 
     /// Sends the calls and hands out the answers. If there are none, nobody knows what was executed.
-    async fn lead<T>(
-        &self,
-        deadline: Instant,
-        script: &Script,
-        base: &str,
-        lead: Lead<Reply<T>>,
-        read: Read<T>,
-    ) -> Reply<T> {
+    async fn lead<T>(&self, deadline: Instant, script: &Script, mut lead: Lead<Reply<T>>, read: Read<T>) -> Reply<T> {
         for _ in 0..DAY_CHANGES {
             let today = self.today.load_full();
-            let mut packed = today.packed.clone();
-            lead.calls().iter().for_each(|call| packed.extend_from_slice(call.packed()));
-            let answers = match self.try_on(deadline, script, base, vec![&packed]).await {
+            let answers = match self.ask(deadline, script, &today, lead.calls()).await {
                 Ok(None) => continue,
-                Ok(Some(value)) => reply::packed(&value).and_then(|answer| read(lead.calls(), answer, today.span)),
+                Ok(Some(value)) => {
+                    // The server need not wait until the answers are read.
+                    lead.is_back();
+                    answers(&value, lead.calls(), today.span, read)
+                }
                 Err(error) => Err(error),
             };
             return match answers {
@@ -156,13 +168,31 @@ impl Redis {
                 // The others may have time left: they are told to ask again.
                 Err(error) if Instant::now() >= deadline => Err(error),
                 Err(error) => {
-                    let copy = || Err(Unavailable(error.to_string().into()));
-                    let _ = lead.answer(std::iter::repeat_with(copy));
+                    let answers = all_failed(&error, lead.calls().len());
+                    let _ = lead.answer(answers);
                     Err(error)
                 }
             };
         }
         Err(jumps())
+    }
+
+    /// Has a script make calls, those of a project one after the other; `None` if what was taken for today is
+    /// another day.
+    async fn ask(
+        &self,
+        deadline: Instant,
+        script: &Script,
+        today: &Today,
+        calls: &[Addressed],
+    ) -> Result<Option<Value>, Unavailable> {
+        let bases: Vec<_> = by_project(calls).map(|calls| &*calls[0].0).collect();
+        let mut packed = vec![today.packed.clone()];
+        packed.resize_with(bases.len(), Vec::new);
+        for (packed, calls) in packed.iter_mut().zip(by_project(calls)) {
+            calls.iter().for_each(|(_, call)| packed.extend_from_slice(call.packed()));
+        }
+        self.try_on(deadline, script, &bases, packed.iter().map(Vec::as_slice).collect()).await
     }
 
     /// As [`run_with`](Redis::run_with), until all due leases were swept that the script sweeps.
@@ -180,6 +210,26 @@ impl Redis {
         }
         Err(Unavailable("leases run out faster than they are swept".into()))
     }
+}
+
+/// The calls of each project.
+fn by_project(calls: &[Addressed]) -> impl Iterator<Item = &[Addressed]> {
+    calls.chunk_by(|(one, _), (other, _)| one == other)
+}
+
+/// What a script answered to calls.
+fn answers<T>(value: &Value, calls: &[Addressed], today: DaySpan, read: Read<T>) -> Result<Vec<Reply<T>>, Unavailable> {
+    let answers = reply::of_projects(value, by_project(calls).count())?;
+    let each = |(answer, calls): (Result<&[u8], Unavailable>, &[Addressed])| {
+        let answers = answer.and_then(|answer| read(calls, answer, today));
+        answers.unwrap_or_else(|error| all_failed(&error, calls.len()))
+    };
+    Ok(answers.into_iter().zip(by_project(calls)).flat_map(each).collect())
+}
+
+/// The answers to so many calls that could not be executed.
+fn all_failed<T>(error: &Unavailable, calls: usize) -> Vec<Reply<T>> {
+    (0..calls).map(|_| Err(Unavailable(error.0.to_string().into()))).collect()
 }
 
 fn jumps() -> Unavailable {

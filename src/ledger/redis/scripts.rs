@@ -89,9 +89,9 @@ impl Scripts {
             Script { sha: redis::Script::new(&code).get_hash().to_owned(), code }
         };
         Self {
-            reserve: script(WRITES, &[lua!("today", "allowed"), OF_RESERVE, lua!("reserve")].concat()),
+            reserve: script(WRITES, &[lua!("today", "allowed"), OF_RESERVE, lua!("reserve", "each")].concat()),
             extend: script(ENDS, lua!("today", "whole", "record", "extend")),
-            settle: script(ENDS, &[lua!("today"), OF_SETTLE, lua!("settle")].concat()),
+            settle: script(ENDS, &[lua!("today"), OF_SETTLE, lua!("settle", "each")].concat()),
             usage: script(
                 ENDS,
                 lua!("today", "whole", "record", "account", "roll", "charge", "expiry", "allowed", "usage"),

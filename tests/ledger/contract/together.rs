@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use artifactd::ledger::{Admission, Extend, Extension, Policy, Reserve, Rules, Settlement};
+use artifactd::ledger::{Admission, Extend, Extension, Policy, Reserve, Rules, Settle, Settlement};
 use tokio::task::JoinSet;
 
 use super::Subject;
@@ -72,6 +72,46 @@ pub(crate) async fn projects_are_apart(open: Open) {
     }
     it.settle(1, 3, 100).await;
     assert_eq!(it.ledger.usage(&project("q")).await.unwrap().reply.reserved, 70);
+}
+
+/// Many callers in many projects at once, each project with an allowance for two of its three.
+pub(crate) async fn parallel_projects_are_charged_apart(open: Open) {
+    const PROJECTS: usize = 21;
+    let it = open(policy(2 * 70));
+    let mut calls = JoinSet::new();
+    for n in 0..3 * PROJECTS {
+        let (ledger, project) = (Arc::clone(&it.ledger), project(&format!("p{}", n % PROJECTS)));
+        calls.spawn(async move {
+            let (n, size) = (n as u128, 50 + (n % PROJECTS) as u64);
+            let call = Reserve { project: project.clone(), ..support::reserve(n, size, NOON + 1) };
+            match ledger.reserve(&call).await.unwrap().reply {
+                Admission::Reserved(_, standing) => {
+                    assert!(standing.used + standing.reserved <= 140 && standing.reserved % size == 0, "{standing:?}");
+                }
+                Admission::Refused(refusal) => {
+                    assert_eq!(refusal.used_bytes + refusal.reserved_bytes, 2 * size, "{refusal:?}");
+                    return None;
+                }
+                other => panic!("{other:?}"),
+            }
+            Some((project, n, size))
+        });
+    }
+    let admitted: Vec<_> = calls.join_all().await.into_iter().flatten().collect();
+    assert_eq!(admitted.len(), 2 * PROJECTS);
+    let mut calls = JoinSet::new();
+    for (project, n, size) in admitted {
+        let ledger = Arc::clone(&it.ledger);
+        calls.spawn(async move {
+            let call = Settle { project, ..support::settle(n, size - 1, size, NOON) };
+            assert_eq!(ledger.settle(&call).await.unwrap().reply, Settlement::Settled(size - 1));
+        });
+    }
+    calls.join_all().await;
+    for n in 0..PROJECTS {
+        let sums = it.verify_of(&project(&format!("p{n}"))).await;
+        assert_eq!((sums.used, sums.reserved, sums.entries), (2 * (49 + n as u64), 0, 2), "{n}");
+    }
 }
 
 pub(crate) async fn sweeping_goes_through_all_projects(open: Open) {

@@ -37,7 +37,7 @@ impl Own {
         Self::by(Policy { rules: Rules { max_entries, ..base.rules.clone() }, ..base })
     }
 
-    fn by(policy: Policy) -> Self {
+    pub(super) fn by(policy: Policy) -> Self {
         let (server, clock, options) = (server(&[]), ManualClock::at(NOON), options());
         let base = format!("{}:1:{{p}}:", options.namespace);
         let url = url(server.address.port());
@@ -87,12 +87,12 @@ impl Own {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    async fn reserves(&self, calls: Vec<Reserve>) -> Vec<Result<Admission, Unavailable>> {
+    pub(super) async fn reserves(&self, calls: Vec<Reserve>) -> Vec<Result<Admission, Unavailable>> {
         let one = |ledger: Arc<Redis>, call: Reserve| async move { Ok(ledger.reserve(&call).await?.reply) };
         self.together(calls.into_iter().map(|call| one(Arc::clone(&self.ledger), call))).await
     }
 
-    async fn settles(&self, calls: Vec<Settle>) -> Vec<Result<Settlement, Unavailable>> {
+    pub(super) async fn settles(&self, calls: Vec<Settle>) -> Vec<Result<Settlement, Unavailable>> {
         let one = |ledger: Arc<Redis>, call: Settle| async move { Ok(ledger.settle(&call).await?.reply) };
         self.together(calls.into_iter().map(|call| one(Arc::clone(&self.ledger), call))).await
     }
@@ -387,6 +387,28 @@ async fn settles_that_cannot_be_rolled_up_list_nothing() {
     own.ask(&["DEL", &rolled]);
     assert!(own.settles(settles()).await.into_iter().all(|answer| answer.unwrap() == Settlement::Settled(2)));
     assert_eq!(own.sums().await, (9, 0, 0));
+}
+
+/// What is put back because the audit cannot be written is all that was there.
+#[tokio::test]
+async fn settles_that_cannot_be_listed_leave_the_leases_as_they_were() {
+    let own = Own::new(1000);
+    let by = |n: u128| Context { request_id: format!("r{n}"), ..context() };
+    let calls = (1..=5).map(|n| Reserve { context: by(n), ..reserve(n, 10) });
+    own.reserves(calls.collect()).await.into_iter().for_each(|answer| assert!(answer.unwrap().lease().is_some()));
+    let records = || (1..=5).map(|n| own.ask(&["GET", &own.record(n)])).collect::<Vec<_>>();
+    let (before, lines) = (records(), own.day("lines").await);
+    own.ask(&["SET", &lines, "x"]);
+    let settles = || (1..=5).map(|n| support::settle(n, 2, 10, NOON)).collect::<Vec<_>>();
+    assert!(own.settles(settles()).await.iter().all(Result::is_err));
+    assert_eq!(records(), before);
+    own.ask(&["DEL", &lines]);
+    assert!(own.settles(settles()).await.into_iter().all(|answer| answer.unwrap() == Settlement::Settled(2)));
+    assert_eq!(own.sums().await, (10, 0, 0));
+    let page = own.ledger.audit(&project("p"), None, &AuditFilter::default(), None, 99).await.unwrap().reply;
+    let mut subjects: Vec<_> = page.entries.into_iter().map(|entry| entry.subject).collect();
+    subjects.sort_by_key(|subject| format!("{subject:?}"));
+    assert_eq!(subjects, (1..=5).map(|n| Subject::Read(by(n))).collect::<Vec<_>>(), "of whom the record says");
 }
 
 /// Lines are rolled up from the second on: some of a script are listed and some are not.

@@ -22,7 +22,7 @@ local function mark_settled(key, day, size, charged, unreserved)
 end
 
 -- The answer to a call that found `before`: nil if nobody has looked.
-local function settle(key, before, id, day, size, actual, expected, text)
+local function settle(key, before, id, day, size, actual, expected, outcome, context)
   if type(before) == 'table' then
     error(before)
   end
@@ -33,7 +33,6 @@ local function settle(key, before, id, day, size, actual, expected, text)
     record = known(key)
   end
   local state = record and record.state
-  local outcome, context = string.match(text, '(%a+) 1 %S+ (.*)$')
   if state == 'S' then
     return 'settled ' .. record.amount
   elseif state == 'R' or state == 'E' then
