@@ -31,7 +31,8 @@ impl Objects {
     ///
     /// # Errors
     /// The builder's settings are missing, contradictory or unreadable. `client` are its client
-    /// options, on which times and retries are put.
+    /// options, on which times and retries are put; root certificates among them are not read, for nothing
+    /// tells them.
     pub fn s3(builder: AmazonS3Builder, client: ClientOptions, limits: Limits) -> Result<Self, BuildError> {
         Self::remote(limits, |retry, read_timeout| {
             let builder = builder.clone().with_http_connector(Tapped { as_stored: false });

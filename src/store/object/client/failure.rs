@@ -30,6 +30,11 @@ pub(super) fn of_connecting(error: Box<dyn Error + Send + Sync>) -> HttpError {
     HttpError::new_boxed(kind, error)
 }
 
+/// Whether the connection was lost before there was an answer.
+pub(super) fn is_lost(error: &HttpError) -> bool {
+    matches!(error.kind(), HttpErrorKind::Request | HttpErrorKind::Interrupted)
+}
+
 /// The same kinds as `object_store` finds for its own client, but that a request which never left is one
 /// to send again, too.
 fn kind(error: &(dyn Error + 'static)) -> Option<HttpErrorKind> {

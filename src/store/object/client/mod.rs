@@ -95,19 +95,28 @@ impl Client {
         if !host.is_secure() && !self.allow_http {
             return Err(HttpError::new(HttpErrorKind::Unknown, Failure::PlainHttp));
         }
-        let stream = self.stream(&host, request.uri()).await?;
-        self.complete(&mut request, &host, &stream);
-        let (idle, buffers) = (Arc::clone(&self.idle), Arc::clone(&self.buffers));
-        let home = Home { host, idle, buffers, reusable: false };
-        exchange::send(stream, request, home).await
+        if let Some(stream) = self.idle.take(&host) {
+            // The other side may close it in this moment: what changes nothing is then sent anew (RFC 9110 §9.2.2).
+            let again = request.method().is_safe().then(|| request.clone());
+            match (self.exchange(stream, request, &host).await, again) {
+                (Err(error), Some(again)) if failure::is_lost(&error) => request = again,
+                (answer, _) => return answer,
+            }
+        }
+        let stream = self.connector.connect(request.uri().clone()).await.map_err(failure::of_connecting)?;
+        self.exchange(stream, request, &host).await
     }
 
-    /// A connection, used before or new.
-    async fn stream(&self, host: &Host, uri: &Uri) -> Result<Stream, HttpError> {
-        match self.idle.take(host) {
-            Some(stream) => Ok(stream),
-            None => self.connector.connect(uri.clone()).await.map_err(failure::of_connecting),
-        }
+    async fn exchange(
+        &self,
+        stream: Stream,
+        mut request: HttpRequest,
+        host: &Host,
+    ) -> Result<http::Response<body::Body>, HttpError> {
+        self.complete(&mut request, host, &stream);
+        let (idle, buffers) = (Arc::clone(&self.idle), Arc::clone(&self.buffers));
+        let home = Home { host: host.clone(), idle, buffers, reusable: false };
+        exchange::send(stream, request, home).await
     }
 
     /// Adds what goes without saying to a request that is to go by `stream`.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Method;
 use http_body_util::BodyExt as _;
 use object_store::ClientConfigKey as Key;
 use object_store::client::{HttpErrorKind, HttpResponseBody};
@@ -36,6 +37,36 @@ async fn connections_are_used_again_until_the_server_closes_them() {
     }
     let connections: Vec<_> = peer.seen().iter().map(|seen| seen.connection).collect();
     assert_eq!(connections, [0, 0, 0, 1, 1]);
+}
+
+/// A connection that was used before may be closed while a request is on its way.
+#[tokio::test]
+async fn what_changes_nothing_is_sent_anew_by_another_connection() {
+    let client = client(&[]);
+    for (method, sent, anew) in
+        [(Method::GET, "", true), (Method::GET, "HTTP/1.1 200 O", true), (Method::PUT, "", false)]
+    {
+        // The first connection has one answer in it.
+        let peer = Peer::plain(move |seen| {
+            let sound = seen.head.contains("/first ") || seen.connection > 0;
+            if sound { (answer("x").into(), Then::Listens) } else { (sent.into(), Then::Closes) }
+        })
+        .await;
+        let request = |path: &str| {
+            let mut request = get(&format!("http://{}/{path}", peer.address));
+            request.method_mut().clone_from(&method);
+            request
+        };
+        assert_eq!(text(client.send(request("first")).await).await.as_deref(), Ok("x"));
+        let second = client.send(request("second")).await.map_err(|error| error.kind());
+        assert_eq!(second.is_ok(), anew, "{method} {sent:?}: {second:?}");
+        let connections: Vec<_> = peer.seen().iter().map(|seen| seen.connection).collect();
+        assert_eq!(connections, if anew { vec![0, 0, 1] } else { vec![0, 0] }, "{method} {sent:?}");
+    }
+    // Once, and not if the connection was new.
+    let peer = Peer::plain(|_| (Vec::new(), Then::Closes)).await;
+    let error = client.send(get(&format!("http://{}/", peer.address))).await.expect_err("no answer");
+    assert_eq!((error.kind(), peer.seen().len()), (HttpErrorKind::Request, 1));
 }
 
 #[tokio::test]
