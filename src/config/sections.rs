@@ -191,8 +191,8 @@ section! {
         /// How long a request's head may take to arrive, and so how long a connection may be idle between two
         /// requests.
         head_seconds: u64 = Preset::Is("60"), seconds(1, 600);
-        /// A request's head.
-        head_bytes: ByteSize = Preset::Is("64 KiB"), Form::Bytes { least: 8 << 10, most: 1 << 20 };
+        /// A request's head. About as much of an answer lies ready for a client that does not take it.
+        head_bytes: ByteSize = Preset::Is("32 KiB"), Form::Bytes { least: 8 << 10, most: 1 << 20 };
         /// An MCP request's body.
         mcp_body_bytes: ByteSize = Preset::Is("256 KiB"), Form::Bytes { least: 1 << 10, most: 16 << 20 };
         /// How long one call of an MCP tool may take. Clients give up at 60.
