@@ -48,13 +48,12 @@ pub(super) enum Turn<T> {
     Wait(oneshot::Receiver<Told<T>>),
 }
 
-/// The calls to send now, those of a project one after the other, the leader's own first. When they have come back,
-/// and at the latest when it is dropped, those that wait go next.
+/// The calls to send now, those of a project one after the other, the leader's own first. When it is dropped,
+/// those that wait go next.
 #[derive(Debug)]
 pub(super) struct Lead<T> {
     gather: Arc<Gather<T>>,
-    /// The lane that it holds up.
-    lane: Option<String>,
+    lane: String,
     calls: Vec<Addressed>,
     followers: Vec<oneshot::Sender<Told<T>>>,
 }
@@ -77,7 +76,7 @@ impl<T> Gather<T> {
         }
         lanes.insert(lane.to_owned(), VecDeque::new());
         let (gather, lane) = (Arc::clone(self), lane.to_owned());
-        Turn::Lead(Lead { gather, lane: Some(lane), calls: vec![call], followers: Vec::new() })
+        Turn::Lead(Lead { gather, lane, calls: vec![call], followers: Vec::new() })
     }
 
     /// Lets those go that wait. Who has left meanwhile is passed over.
@@ -103,20 +102,13 @@ impl<T> Gather<T> {
         let leader = callers.remove(0);
         let (gather, lane) = (Arc::clone(self), lane.to_owned());
         // A leader that left just now drops what it was sent, and the next are let go.
-        let _ = leader.send(Told::Lead(Lead { gather, lane: Some(lane), calls, followers: callers }));
+        let _ = leader.send(Told::Lead(Lead { gather, lane, calls, followers: callers }));
     }
 }
 
 impl<T> Lead<T> {
     pub(super) fn calls(&self) -> &[Addressed] {
         &self.calls
-    }
-
-    /// The calls are no longer under way: lets those go that wait.
-    pub(super) fn is_back(&mut self) {
-        if let Some(lane) = self.lane.take() {
-            self.gather.next(&lane);
-        }
     }
 
     /// Hands out the answers, which are in the order of the calls; returns the leader's own.
@@ -133,7 +125,7 @@ impl<T> Lead<T> {
 
 impl<T> Drop for Lead<T> {
     fn drop(&mut self) {
-        self.is_back();
+        self.gather.next(&self.lane);
     }
 }
 
@@ -187,22 +179,6 @@ mod tests {
         third.answer([1, 2]);
         assert!(matches!(late.try_recv(), Ok(Told::Answer(2))));
         assert!(gather.lock().is_empty(), "nothing is kept of what is done");
-    }
-
-    #[test]
-    fn the_next_go_as_soon_as_those_before_are_back() {
-        let gather = Gather::<usize>::new();
-        let mut first = lead(gather.join("p", call(0)));
-        let mut waiting = wait(gather.join("p", call(1)));
-        first.is_back();
-        let Ok(Told::Lead(second)) = waiting.try_recv() else { panic!("nobody leads") };
-        first.is_back();
-        let mut third = wait(gather.join("p", call(2)));
-        assert_eq!(first.answer([0]), Some(0));
-        assert!(third.try_recv().is_err(), "the second is under way");
-        drop(second);
-        assert!(matches!(third.try_recv(), Ok(Told::Lead(lead)) if numbers(&lead) == [2]));
-        assert!(gather.lock().is_empty());
     }
 
     #[test]

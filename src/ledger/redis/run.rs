@@ -151,48 +151,50 @@ impl Redis {
     }
 
     /// Sends the calls and hands out the answers. If there are none, nobody knows what was executed.
-    async fn lead<T>(&self, deadline: Instant, script: &Script, mut lead: Lead<Reply<T>>, read: Read<T>) -> Reply<T> {
+    async fn lead<T>(&self, deadline: Instant, script: &Script, lead: Lead<Reply<T>>, read: Read<T>) -> Reply<T> {
         for _ in 0..DAY_CHANGES {
-            let today = self.today.load_full();
-            let answers = match self.ask(deadline, script, &today, lead.calls()).await {
-                Ok(None) => continue,
-                Ok(Some(value)) => {
-                    // The server need not wait until the answers are read.
-                    lead.is_back();
-                    answers(&value, lead.calls(), today.span, read)
+            match self.ask(deadline, script, lead.calls(), read).await {
+                Ok(None) => {}
+                Ok(Some(answers)) => {
+                    return lead.answer(answers).unwrap_or_else(|| Err(nonsense("answer to a call")));
                 }
-                Err(error) => Err(error),
-            };
-            return match answers {
-                Ok(answers) => lead.answer(answers).unwrap_or_else(|| Err(nonsense("answer to a call"))),
                 // The others may have time left: they are told to ask again.
-                Err(error) if Instant::now() >= deadline => Err(error),
+                Err(error) if Instant::now() >= deadline => return Err(error),
                 Err(error) => {
                     let answers = all_failed(&error, lead.calls().len());
                     let _ = lead.answer(answers);
-                    Err(error)
+                    return Err(error);
                 }
-            };
+            }
         }
         Err(jumps())
     }
 
-    /// Has a script make calls, those of a project one after the other; `None` if what was taken for today is
-    /// another day.
-    async fn ask(
+    /// What a script answers to calls, those of a project one after the other; `None` if what was taken for today
+    /// is another day.
+    async fn ask<T>(
         &self,
         deadline: Instant,
         script: &Script,
-        today: &Today,
         calls: &[Addressed],
-    ) -> Result<Option<Value>, Unavailable> {
-        let bases: Vec<_> = by_project(calls).map(|calls| &*calls[0].0).collect();
-        let mut packed = vec![today.packed.clone()];
-        packed.resize_with(bases.len(), Vec::new);
-        for (packed, calls) in packed.iter_mut().zip(by_project(calls)) {
+        read: Read<T>,
+    ) -> Result<Option<Vec<Reply<T>>>, Unavailable> {
+        let today = self.today.load_full();
+        let projects: Vec<_> = calls.chunk_by(|(one, _), (other, _)| one == other).collect();
+        let bases: Vec<_> = projects.iter().map(|calls| &*calls[0].0).collect();
+        let mut packed = vec![Vec::new(); projects.len()];
+        packed[0].extend_from_slice(&today.packed);
+        for (packed, calls) in packed.iter_mut().zip(&projects) {
             calls.iter().for_each(|(_, call)| packed.extend_from_slice(call.packed()));
         }
-        self.try_on(deadline, script, &bases, packed.iter().map(Vec::as_slice).collect()).await
+        let arguments = packed.iter().map(Vec::as_slice).collect();
+        let Some(value) = self.try_on(deadline, script, &bases, arguments).await? else { return Ok(None) };
+        let each = |(answer, calls): (Result<&[u8], Unavailable>, &[Addressed])| {
+            let answers = answer.and_then(|answer| read(calls, answer, today.span));
+            answers.unwrap_or_else(|error| all_failed(&error, calls.len()))
+        };
+        let answers = reply::of_projects(&value, projects.len())?;
+        Ok(Some(answers.into_iter().zip(projects).flat_map(each).collect()))
     }
 
     /// As [`run_with`](Redis::run_with), until all due leases were swept that the script sweeps.
@@ -210,21 +212,6 @@ impl Redis {
         }
         Err(Unavailable("leases run out faster than they are swept".into()))
     }
-}
-
-/// The calls of each project.
-fn by_project(calls: &[Addressed]) -> impl Iterator<Item = &[Addressed]> {
-    calls.chunk_by(|(one, _), (other, _)| one == other)
-}
-
-/// What a script answered to calls.
-fn answers<T>(value: &Value, calls: &[Addressed], today: DaySpan, read: Read<T>) -> Result<Vec<Reply<T>>, Unavailable> {
-    let answers = reply::of_projects(value, by_project(calls).count())?;
-    let each = |(answer, calls): (Result<&[u8], Unavailable>, &[Addressed])| {
-        let answers = answer.and_then(|answer| read(calls, answer, today));
-        answers.unwrap_or_else(|error| all_failed(&error, calls.len()))
-    };
-    Ok(answers.into_iter().zip(by_project(calls)).flat_map(each).collect())
 }
 
 /// The answers to so many calls that could not be executed.
