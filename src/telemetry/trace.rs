@@ -53,10 +53,15 @@ impl fmt::Display for TraceContext {
 
 /// Tells whoever is called on behalf of the present request which trace that belongs to.
 pub fn pass_on(headers: &mut HeaderMap) {
-    let trace = Notes::current().and_then(|notes| notes.trace);
-    if let Some(value) = trace.and_then(|trace| trace.to_string().parse().ok()) {
+    if let Some(value) = present().and_then(|trace| trace.to_string().parse().ok()) {
         headers.insert(TRACEPARENT, value);
     }
+}
+
+/// The place of the present request, if it has one.
+#[must_use]
+pub fn present() -> Option<TraceContext> {
+    Notes::current().and_then(|notes| notes.trace)
 }
 
 /// Trace, parent and whether it is sampled (section 3.2 of the recommendation). A later version may

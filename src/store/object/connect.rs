@@ -14,6 +14,7 @@ use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, R
 use super::super::Limits;
 use super::Objects;
 use super::listing::Lister;
+use super::shortcut::Shortcut;
 use super::wire::Tapped;
 
 /// A connection that stood idle this long is not used again: S3 closes its side after 20 s.
@@ -34,10 +35,12 @@ impl Objects {
     /// options, on which times and retries are put; root certificates among them are not read, for nothing
     /// tells them.
     pub fn s3(builder: AmazonS3Builder, client: ClientOptions, limits: Limits) -> Result<Self, BuildError> {
-        Self::remote(limits, |retry, read_timeout| {
+        let (objects, bodies) = Self::remote(limits, |retry, read_timeout| {
             let builder = builder.clone().with_http_connector(Tapped { as_stored: false });
             builder.with_client_options(bounded(client.clone(), limits, read_timeout)).with_retry(retry).build()
-        })
+        })?;
+        let shortcut = Some(Shortcut::new(Arc::clone(bodies.credentials())));
+        Ok(Self { shortcut, ..objects })
     }
 
     /// Google Cloud Storage.
@@ -49,6 +52,7 @@ impl Objects {
             let builder = builder.clone().with_http_connector(Tapped { as_stored: true });
             builder.with_client_options(bounded(client.clone(), limits, read_timeout)).with_retry(retry).build()
         })
+        .map(|(objects, _)| objects)
     }
 
     /// Azure Blob Storage.
@@ -60,6 +64,7 @@ impl Objects {
             let builder = builder.clone().with_http_connector(Tapped { as_stored: false });
             builder.with_client_options(bounded(client.clone(), limits, read_timeout)).with_retry(retry).build()
         })
+        .map(|(objects, _)| objects)
     }
 
     /// `s3://bucket`, with credentials and settings from the variables `AWS_*`.
@@ -89,10 +94,11 @@ impl Objects {
         Self::azure(MicrosoftAzureBuilder::from_env().with_url(url), client, limits)
     }
 
+    /// With the store that bodies come from.
     fn remote<S: ObjectStore + PaginatedListStore + Display>(
         limits: Limits,
         build: impl Fn(RetryConfig, Duration) -> Result<S, BuildError>,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<(Self, Arc<S>), BuildError> {
         let backoff = BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() };
         let quick = RetryConfig { max_retries: limits.retries, retry_timeout: limits.answer, backoff: backoff.clone() };
         let long = RetryConfig { max_retries: BODY_RETRIES, retry_timeout: BODY_RETRY_TIME, backoff };
@@ -100,7 +106,8 @@ impl Objects {
         // A silent connection is replaced while there is time left to go on with another.
         let bodies = Arc::new(build(long, limits.stall / 3)?);
         let lister = Lister::remote(Arc::clone(&answers) as _, limits);
-        Ok(Self { answers, bodies, lister, limits })
+        let objects = Self { answers, bodies: Arc::clone(&bodies) as _, shortcut: None, lister, limits };
+        Ok((objects, bodies))
     }
 }
 

@@ -7,8 +7,12 @@ use super::wire::Notes;
 
 /// Why a good answer is still not one to serve.
 pub(super) fn of_answer(result: &GetResult, notes: &Notes) -> Option<StoreError> {
-    let attribute = result.attributes.get(&Attribute::ContentEncoding).map(AsRef::as_ref);
-    let encoding = attribute.or(notes.stored_encoding.as_deref()).unwrap_or_default();
+    of_headers(result.attributes.get(&Attribute::ContentEncoding).map(AsRef::as_ref), notes)
+}
+
+/// As [`of_answer`], of one with this Content-Encoding.
+pub(super) fn of_headers(content_encoding: Option<&str>, notes: &Notes) -> Option<StoreError> {
+    let encoding = content_encoding.or(notes.stored_encoding.as_deref()).unwrap_or_default();
     // `aws-chunked` speaks of how an upload travelled; some stores keep it.
     let encoded = |coding: &str| !matches!(coding, "" | "identity" | "aws-chunked");
     if encoding.split(',').any(|coding| encoded(coding.trim().to_ascii_lowercase().as_str())) {

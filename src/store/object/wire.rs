@@ -18,6 +18,7 @@ use object_store::client::{
 
 use super::client::Client;
 use super::listing_xml::{self, Listing};
+use super::shortcut::Lesson;
 use crate::telemetry::trace;
 
 /// The largest answer to a listing: a thousand entries of a few kilobytes.
@@ -71,13 +72,13 @@ pub(super) struct Tapped {
 
 impl HttpConnector for Tapped {
     fn connect(&self, options: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(Tap { client: Client::new(options)?, as_stored: self.as_stored }))
+        Ok(HttpClient::new(Tap { client: Arc::new(Client::new(options)?), as_stored: self.as_stored }))
     }
 }
 
 #[derive(Debug)]
 struct Tap {
-    client: Client,
+    client: Arc<Client>,
     as_stored: bool,
 }
 
@@ -88,6 +89,7 @@ impl HttpService for Tap {
         let Some(witness) = request.extensions().get::<Witness>().cloned() else {
             return self.client.send(request).await;
         };
+        let lesson = request.extensions().get::<Lesson>().map(|lesson| lesson.of(&self.client, &request));
         trace::pass_on(request.headers_mut());
         let is_listing = request.extensions().get::<IsListing>().is_some();
         if self.as_stored && !is_listing {
@@ -95,12 +97,15 @@ impl HttpService for Tap {
         }
         let response = self.client.send(request).await?;
         let (parts, body) = response.into_parts();
-        let mut notes = Notes { status: Some(parts.status.as_u16()), ..notes_of(&parts.headers) };
+        let mut notes = Notes { status: Some(parts.status.as_u16()), ..notes_of(|name| text_of(&parts.headers, name)) };
         if !parts.status.is_success() {
             let body = collect(body, MAX_REFUSAL_BYTES).await.unwrap_or_default();
             notes.code = notes.code.or_else(|| listing_xml::refusal_code(&body));
             witness.note(notes, None);
             return Ok(HttpResponse::from_parts(parts, String::from_utf8_lossy(&body).into_owned().into()));
+        }
+        if let Some(learn) = lesson {
+            learn();
         }
         if !is_listing {
             witness.note(notes, None);
@@ -112,6 +117,10 @@ impl HttpService for Tap {
         witness.note(notes, Some(listing));
         Ok(HttpResponse::from_parts(parts, Bytes::from_static(emptied.as_bytes()).into()))
     }
+}
+
+fn text_of<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
 }
 
 /// The whole body, if it is not larger than `limit` bytes.
@@ -126,8 +135,8 @@ async fn collect(body: HttpResponseBody, limit: usize) -> Result<Bytes, HttpErro
     }
 }
 
-fn notes_of(headers: &HeaderMap) -> Notes {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+/// What the headers of an answer say; `text` is the value of one.
+pub(super) fn notes_of<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Notes {
     let cold = |name: &str, classes: &[&str]| text(name).is_some_and(|class| classes.contains(&class));
     let restored = text("x-amz-restore").is_some_and(|restore| restore.contains("ongoing-request=\"false\""));
     let archived = cold("x-amz-storage-class", &["GLACIER", "DEEP_ARCHIVE"]) && !restored
@@ -147,12 +156,7 @@ mod tests {
     use super::*;
 
     fn noted(headers: &[(&'static str, &'static str)]) -> Notes {
-        notes_of(
-            &headers
-                .iter()
-                .map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value")))
-                .collect(),
-        )
+        notes_of(|name| headers.iter().find(|header| header.0 == name).map(|header| header.1))
     }
 
     #[test]

@@ -95,27 +95,37 @@ impl Counted {
         let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, "the answer ended early");
         let Some((stream, _)) = &mut self.source else { return Poll::Ready(Err(cut())) };
         let mut chunk = self.buffers.chunk(usize::try_from(self.left).unwrap_or(self.most).min(self.most));
-        let mut filled = 0;
-        while filled < chunk.len() {
-            let mut space = ReadBuf::new(&mut chunk.space()[filled..]);
-            let end = match Pin::new(&mut *stream).poll_read(cx, space.unfilled()) {
-                Poll::Ready(Ok(())) if !space.filled().is_empty() => {
-                    filled += space.filled().len();
-                    continue;
-                }
-                Poll::Ready(Ok(())) => Poll::Ready(Err(cut())),
-                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                Poll::Pending => Poll::Pending,
-            };
-            if filled == 0 {
-                return end;
+        match ready!(poll_into(stream, cx, chunk.space()))? {
+            0 => Poll::Ready(Err(cut())),
+            filled => {
+                chunk.truncate(filled);
+                Poll::Ready(Ok(chunk))
             }
-            // How it ends after this shows when the next is asked for.
-            break;
         }
-        chunk.truncate(filled);
-        Poll::Ready(Ok(chunk))
     }
+}
+
+/// Reads all that is there into `space`, as far as it fits; 0 bytes at the end.
+pub(super) fn poll_into(stream: &mut Stream, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
+    let mut filled = 0;
+    while filled < space.len() {
+        let mut rest = ReadBuf::new(&mut space[filled..]);
+        let end = match Pin::new(&mut *stream).poll_read(cx, rest.unfilled()) {
+            Poll::Ready(Ok(())) if !rest.filled().is_empty() => {
+                filled += rest.filled().len();
+                continue;
+            }
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(0)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
+        if filled == 0 {
+            return end;
+        }
+        // How it ends after this shows when the next is asked for.
+        break;
+    }
+    Poll::Ready(Ok(filled))
 }
 
 /// A body that hyper takes out of its frames.
@@ -145,7 +155,7 @@ impl Framed {
 }
 
 /// A body that fails once it was waited for too long. The time in which nobody asks for more does not count.
-pub(super) struct Patient {
+pub(in super::super) struct Patient {
     body: Body,
     patience: Option<Duration>,
     /// When that is, while it is waited for; kept to be set anew.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::header::CONNECTION;
 use http::response::Parts;
-use http::{HeaderMap, Response, Version};
+use http::{Response, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -72,12 +72,13 @@ pub(super) async fn send(stream: Stream, request: HttpRequest, mut home: Home) -
 
 /// Whether the connection is good for another request (RFC 9112 §9.3).
 fn stays_open(parts: &Parts) -> bool {
-    parts.version == Version::HTTP_11 && !says_close(&parts.headers)
+    let options = parts.headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    parts.version == Version::HTTP_11 && !says_close(options)
 }
 
-fn says_close(headers: &HeaderMap) -> bool {
-    let options = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    options.flat_map(|value| value.split(',')).any(|option| option.trim().eq_ignore_ascii_case("close"))
+/// Whether one of the values of `Connection` does.
+pub(super) fn says_close<'a>(values: impl Iterator<Item = &'a str>) -> bool {
+    values.flat_map(|value| value.split(',')).any(|option| option.trim().eq_ignore_ascii_case("close"))
 }
 
 /// The connection itself, once hyper has given back what it has read of the body.

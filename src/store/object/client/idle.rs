@@ -19,14 +19,14 @@ const IDLE: Duration = Duration::from_secs(90);
 
 /// Where a connection leads, or is meant to lead by way of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Host {
+pub(in super::super) struct Host {
     scheme: Scheme,
     authority: Authority,
 }
 
 impl Host {
     /// The host of an absolute URL.
-    pub(super) fn of(uri: &Uri) -> Option<Self> {
+    pub(in super::super) fn of(uri: &Uri) -> Option<Self> {
         Some(Self { scheme: uri.scheme()?.clone(), authority: uri.authority()?.clone() })
     }
 
@@ -35,7 +35,7 @@ impl Host {
     }
 
     /// As a request names it (RFC 9110 §7.2): without a user, and without the scheme's own port.
-    pub(super) fn header(&self) -> HeaderValue {
+    pub(in super::super) fn header(&self) -> HeaderValue {
         let usual = if self.is_secure() { 443 } else { 80 };
         let text = match self.authority.port_u16().filter(|port| *port != usual) {
             Some(port) => format!("{}:{port}", self.authority.host()),

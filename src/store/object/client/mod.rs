@@ -13,6 +13,7 @@ mod connect;
 mod exchange;
 mod failure;
 mod idle;
+mod plain;
 mod settings;
 mod tls;
 
@@ -21,17 +22,20 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::{ACCEPT, HOST, PROXY_AUTHORIZATION, USER_AGENT};
-use http::uri::{PathAndQuery, Uri};
+use http::uri::{PathAndQuery, Scheme, Uri};
 use object_store::ClientOptions;
 use object_store::client::{HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody};
 
-use self::body::Patient;
 use self::connect::{Connector, Proxies, Stream};
 use self::exchange::Home;
 use self::failure::Failure;
-use self::idle::{Host, Idle};
+use self::idle::Idle;
 use self::settings::Settings;
 use super::super::buffers::Buffers;
+
+pub(super) use self::body::Patient;
+pub(super) use self::idle::Host;
+pub(super) use self::plain::{Arrived, Head};
 
 /// How many large buffers are lent (8 MiB in all): one for each of 32 connections that write as fast as they
 /// can. To files more are lent, since less is held beside a body.
@@ -88,6 +92,20 @@ impl Client {
             None => self.answer(request).await,
         };
         Ok(answer?.map(|body| HttpResponseBody::new(Patient::new(body, self.patience))))
+    }
+
+    /// Whether what goes to a URL is for its host to read, and for no proxy.
+    pub(super) fn leads_straight_to(&self, uri: &Uri) -> bool {
+        uri.scheme() == Some(&Scheme::HTTPS) || self.proxies.of(uri).is_none()
+    }
+
+    pub(super) const fn user_agent(&self) -> &HeaderValue {
+        &self.user_agent
+    }
+
+    /// How long the head of an answer may take.
+    pub(super) const fn patience(&self) -> Option<Duration> {
+        self.patience
     }
 
     async fn answer(&self, mut request: HttpRequest) -> Result<http::Response<body::Body>, HttpError> {

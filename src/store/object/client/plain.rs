@@ -1,0 +1,154 @@
+//! A request by hand, for an answer of the plainest kind.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use bytes::Bytes;
+use hyper::rt::Write as _;
+
+use super::super::super::buffers::CHUNK;
+use super::Client;
+use super::body::{Body, Counted, Patient, poll_into};
+use super::connect::Stream;
+use super::exchange::{Home, says_close};
+use super::idle::Host;
+
+/// The room for a head beside its body. A longer one comes in parts.
+const HEAD_BYTES: usize = 4 << 10;
+/// The most headers of an answer.
+const MAX_HEADERS: usize = 64;
+
+/// The head of an answer.
+pub(in super::super) struct Head<'a> {
+    status: u16,
+    headers: &'a [httparse::Header<'a>],
+}
+
+impl<'a> Head<'a> {
+    pub(in super::super) const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The first of a header's values, if it is text.
+    pub(in super::super) fn get(&self, name: &str) -> Option<&'a str> {
+        self.all(name).next()
+    }
+
+    fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        let headers = self.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
+        headers.filter_map(|header| std::str::from_utf8(header.value).ok())
+    }
+
+    /// The length of the body, if that alone tells its end (RFC 9112 §6.3).
+    fn length(&self) -> Option<u64> {
+        let is_framed = self.headers.iter().any(|header| header.name.eq_ignore_ascii_case("transfer-encoding"));
+        let mut lengths = self.all("content-length");
+        let (length, another) = (lengths.next()?, lengths.next());
+        let sound = !is_framed && another.is_none() && length.bytes().all(|byte| byte.is_ascii_digit());
+        sound.then(|| length.parse().ok())?
+    }
+}
+
+/// The body of an answer: what has come of it with the head, and what is still to come.
+pub(in super::super) enum Arrived {
+    Whole(Bytes),
+    Part(Box<Patient>),
+}
+
+/// What a head comes with, once it is judged.
+struct Judged<T> {
+    verdict: T,
+    head_bytes: usize,
+    reusable: bool,
+}
+
+impl Client {
+    /// Sends a whole request without a body by a connection that waits for one. The answer is given if `judge`
+    /// says something to its head, and it has a body of `length` bytes; otherwise nothing is, for whatever
+    /// reason, and the connection is given up. How long is waited for the head is for the caller to say.
+    pub(in super::super) async fn ask<T>(
+        &self,
+        host: &Host,
+        request: &[u8],
+        length: u64,
+        judge: impl Fn(&Head<'_>) -> Option<T>,
+    ) -> Option<(T, Arrived)> {
+        let mut stream = self.idle.take(host)?;
+        send(&mut stream, request).await.ok()?;
+        let most = usize::try_from(length).unwrap_or(CHUNK).saturating_add(HEAD_BYTES).min(CHUNK);
+        let mut held = None;
+        let (judged, chunk) = poll_fn(|cx| {
+            loop {
+                // No buffer is held while there is nothing.
+                let (mut chunk, mut filled) = held.take().unwrap_or_else(|| (self.buffers.chunk(most), 0));
+                let room = &mut chunk.space()[filled..];
+                match poll_into(&mut stream, cx, room) {
+                    Poll::Ready(Ok(more @ 1..)) => filled += more,
+                    Poll::Pending => {
+                        held = (filled > 0).then_some((chunk, filled));
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(_) => return Poll::Ready(None),
+                }
+                match judged(&chunk.space()[..filled], length, &judge) {
+                    Ok(Some(judged)) => {
+                        chunk.truncate(filled);
+                        return Poll::Ready(Some((judged, chunk)));
+                    }
+                    Ok(None) if filled < chunk.len() => held = Some((chunk, filled)),
+                    _ => return Poll::Ready(None),
+                }
+            }
+        })
+        .await?;
+        let early = chunk.into_bytes().slice(judged.head_bytes..);
+        let (idle, buffers) = (Arc::clone(&self.idle), Arc::clone(&self.buffers));
+        let home = Home { host: host.clone(), idle, buffers, reusable: judged.reusable };
+        let arrived = match usize::try_from(length) {
+            Ok(length) if early.len() == length => {
+                home.take_in(stream);
+                Arrived::Whole(early)
+            }
+            _ => {
+                let early = VecDeque::from_iter((!early.is_empty()).then_some(early));
+                let body = Body::Counted(Counted::new(length, early, stream, home));
+                Arrived::Part(Box::new(Patient::new(body, self.patience)))
+            }
+        };
+        Some((judged.verdict, arrived))
+    }
+}
+
+async fn send(stream: &mut Stream, request: &[u8]) -> io::Result<()> {
+    let mut left = request;
+    poll_fn(|cx| {
+        while !left.is_empty() {
+            match ready!(Pin::new(&mut *stream).poll_write(cx, left))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                sent => left = &left[sent..],
+            }
+        }
+        Pin::new(&mut *stream).poll_flush(cx)
+    })
+    .await
+}
+
+/// What is said of the head at the beginning of `bytes`: nothing yet if it is not whole, an error if it is not
+/// good.
+fn judged<T>(bytes: &[u8], length: u64, judge: impl Fn(&Head<'_>) -> Option<T>) -> Result<Option<Judged<T>>, ()> {
+    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut answer = httparse::Response::new(&mut []);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut answer, bytes, &mut headers);
+    let httparse::Status::Complete(head_bytes) = parsed.map_err(drop)? else { return Ok(None) };
+    let head = Head { status: answer.code.unwrap_or_default(), headers: answer.headers };
+    if answer.version != Some(1) || head.length() != Some(length) {
+        return Err(());
+    }
+    let reusable = !says_close(head.all("connection"));
+    judge(&head).map(|verdict| Some(Judged { verdict, head_bytes, reusable })).ok_or(())
+}
