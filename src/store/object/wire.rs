@@ -105,7 +105,7 @@ impl HttpService for Tap {
             return Ok(HttpResponse::from_parts(parts, String::from_utf8_lossy(&body).into_owned().into()));
         }
         if let Some(learn) = lesson {
-            learn();
+            learn(&parts.headers);
         }
         if !is_listing {
             witness.note(notes, None);

@@ -12,8 +12,10 @@ mod signature;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::UNIX_EPOCH;
 
-use http::Method;
+use http::header::LAST_MODIFIED;
+use http::{HeaderMap, Method};
 use jiff::Timestamp;
 use object_store::aws::AwsCredentialProvider;
 use object_store::client::HttpRequest;
@@ -110,11 +112,15 @@ impl Shortcut {
 }
 
 impl Lesson {
-    /// What `request`, sent by `client`, teaches once it is answered.
-    pub(super) fn of(&self, client: &Arc<Client>, request: &HttpRequest) -> impl FnOnce() + Send + 'static {
+    /// What `request`, sent by `client`, teaches once there is a good answer with such headers.
+    pub(super) fn of(&self, client: &Arc<Client>, request: &HttpRequest) -> impl FnOnce(&HeaderMap) + Send + 'static {
         let (shortcut, way) = (Arc::clone(&self.shortcut), Way::of(client, request, &self.key));
-        // Another may have taught it meanwhile.
-        move || drop(shortcut.way.set(way))
+        move |headers| {
+            let is_read =
+                modified(headers.get(LAST_MODIFIED).map(|value| value.to_str().unwrap_or_default())).is_some();
+            // Another may have taught it meanwhile.
+            drop(shortcut.way.set(way.filter(|_| is_read)));
+        }
     }
 }
 
@@ -149,18 +155,26 @@ fn judge(head: &Head<'_>, of: &Stat, range: &Range<u64>, whole: bool) -> Option<
     let fits = if whole {
         head.status() == 200
     } else {
-        let expected = format!("bytes {}-{}/{}", range.start, range.end - 1, of.size);
-        head.status() == 206 && head.get("content-range") == Some(expected.as_str())
+        head.status() == 206 && head.get("content-range").and_then(part) == Some((range.start, range.end - 1, of.size))
     };
     let notes = wire::notes_of(|name| head.get(name));
     if !fits || refusal::of_headers(head.get("content-encoding"), &notes).is_some() {
         return None;
     }
-    let modified = match head.get("last-modified") {
-        Some(date) => httpdate::parse_http_date(date).ok()?,
-        None => std::time::UNIX_EPOCH,
-    };
-    let seconds = modified.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
-    let stat = super::stat_from(of.size, i64::try_from(seconds).ok()?, head.get("etag"));
+    let stat = super::stat_from(of.size, modified(head.get("last-modified"))?, head.get("etag"));
     stat.etag.strong_eq(&of.etag).then_some(stat)
+}
+
+/// First and last byte of a `Content-Range`, and the size of the whole.
+fn part(value: &str) -> Option<(u64, u64, u64)> {
+    let (range, size) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    Some((first.parse().ok()?, last.parse().ok()?, size.parse().ok()?))
+}
+
+/// Unix time of `Last-Modified`, s; 0 without one. Nothing if it cannot be read.
+fn modified(date: Option<&str>) -> Option<i64> {
+    let Some(date) = date else { return Some(0) };
+    let since = httpdate::parse_http_date(date).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
 }
