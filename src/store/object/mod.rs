@@ -1,9 +1,10 @@
 //! Object stores: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, memory.
 //!
 //! `object_store` signs the requests and tries them again; a client of our own sends them (`client`), which
-//! bounds what a slow reader holds. What `object_store` does not tell is looked up on the wire (`wire.rs`): the
-//! keys of a listing as they are, the codes of refusals, the storage class. Every answer
-//! is compared with what was asked for, since some servers ignore preconditions and ranges.
+//! bounds what a slow reader holds. Most reads of S3 go a shorter way (`shortcut`). What `object_store` does
+//! not tell is looked up on the wire (`wire.rs`): the keys of a listing as they are, the codes of refusals, the
+//! storage class. Every answer is compared with what was asked for, since some servers ignore preconditions
+//! and ranges.
 //!
 //! - An object under a Content-Encoding other than `identity` or `aws-chunked` is refused
 //!   ([`StoreError::Encoded`]): its listed size is not always the size that is sent.

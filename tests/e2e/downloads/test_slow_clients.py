@@ -11,6 +11,7 @@ import time
 import urllib.parse
 
 import operations
+import pytest
 import scale
 
 CLIENTS = int(os.environ.get("SLOW_CLIENTS", "500"))
@@ -109,12 +110,18 @@ def test_from_a_directory_they_cost_little_and_leave_nothing(start_demo, tmp_pat
     drip(demo, demo.keys["read_only"])
 
 
-def test_from_s3_they_cost_little_and_leave_nothing(folder, start, running):
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_from_s3_they_cost_little_and_leave_nothing(scheme, folder, start, running):
     folder.put("t__1", "large.bin", GIB)
     folder.put("t__1", "small.txt", b"small\n")
     port = operations.free_port()
     # Its folders are buckets.
-    block = f"server {{ listen 127.0.0.1:{port}; location / {{ root {folder.path}; sendfile on; }} }}"
+    tls = ""
+    if scheme == "https":
+        certificate = folder.path / "store.pem"
+        scale.certify(certificate)
+        tls = f"ssl; ssl_certificate {certificate}; ssl_certificate_key {certificate}"
+    block = f"server {{ listen 127.0.0.1:{port} {tls}; location / {{ root {folder.path}; sendfile on; }} }}"
     objects = scale.Nginx(folder.path / "objects", block)
     # Its worker ends with it only if it ends in order.
     running.callback(operations.end, objects.process)
@@ -124,8 +131,9 @@ def test_from_s3_they_cost_little_and_leave_nothing(folder, start, running):
     settings = folder.settings({"store": {"url": "s3://store"}, "quota": {"daily_bytes": "2 TiB"}})
     service = start(
         settings,
-        AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
+        AWS_ENDPOINT_URL=f"{scheme}://127.0.0.1:{port}",
         AWS_ALLOW_HTTP="true",
+        AWS_ALLOW_INVALID_CERTIFICATES="true",
         AWS_REGION="us-east-1",
         AWS_ACCESS_KEY_ID="test",
         AWS_SECRET_ACCESS_KEY="test",

@@ -115,6 +115,14 @@ class Nginx:
         self.process.send_signal(signal.SIGHUP)
 
 
+def certify(file):
+    """Writes a key, and a certificate of localhost by it, into one file."""
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    both = ["-keyout", str(file), "-out", str(file)]
+    subprocess.run([*command, *subject, *both], check=True, capture_output=True, timeout=30)
+
+
 def shipped(port, hosts):
     """docs/nginx.conf, listening at a port, before these replicas."""
     text = (operations.ROOT / "docs/nginx.conf").read_text()

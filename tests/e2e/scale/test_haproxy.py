@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import operations
+from conftest import certify, operations
 from traffic import File, Traffic
 
 MIB = 1 << 20
@@ -30,10 +30,7 @@ class Installation:
         self.replicas = [self.replica() for _ in range(3)]
         self.port = operations.free_port()
         self.certificate = folder.path / "artifactd.pem"
-        subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-        both = ["-keyout", str(self.certificate), "-out", str(self.certificate)]
-        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        subprocess.run([*command, *subject, *both], check=True, capture_output=True, timeout=30)
+        certify(self.certificate)
         config = folder.path / "haproxy.cfg"
         config.write_text(self._shipped())
         checked = subprocess.run([HAPROXY, "-c", "-q", "-f", str(config)], capture_output=True, text=True, timeout=30)

@@ -4,7 +4,8 @@
 //! thousand clients that do not keep up hold little, and one that does is served in large pieces.
 //! `object_store`'s own client reads ahead for each as much as the fastest is worth.
 //!
-//! hyper speaks HTTP/1.1 up to the body, and with all bodies but those of a known length. No redirect is
+//! hyper speaks HTTP/1.1 up to the body, and with all bodies but those of a known length; only a request that
+//! is written whole ([`Client::ask`]) does without it. No redirect is
 //! followed: a request is signed for the host that it names. What a user sets for `object_store`'s client is
 //! honoured, or refused by name when the store is set up.
 

@@ -46,11 +46,10 @@ impl<'a> Head<'a> {
 
     /// The length of the body, if that alone tells its end (RFC 9112 §6.3).
     fn length(&self) -> Option<u64> {
-        let is_framed = self.headers.iter().any(|header| header.name.eq_ignore_ascii_case("transfer-encoding"));
-        let mut lengths = self.all("content-length");
-        let (length, another) = (lengths.next()?, lengths.next());
-        let sound = !is_framed && another.is_none() && length.bytes().all(|byte| byte.is_ascii_digit());
-        sound.then(|| length.parse().ok())?
+        let count = |name: &str| self.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).count();
+        let length = self.get("content-length").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+        let alone = count("content-length") == 1 && count("transfer-encoding") == 0;
+        alone.then(|| length.parse().ok())?
     }
 }
 
