@@ -34,9 +34,9 @@ use object_store::path::Path;
 use object_store::{Extensions, GetOptions, GetRange, GetResult, ObjectStore};
 use tokio::time::Instant;
 
-use self::client::Arrived;
+use self::client::{Arrived, Asked};
 use self::listing::Lister;
-use self::shortcut::{Rest, Shortcut};
+use self::shortcut::{Answered, Rest, Shortcut};
 use self::wire::{Notes, Witness};
 use super::{ETag, Folders, Kept, Limits, Opened, Page, Stat, Store, StoreError};
 use crate::artifact::has_sound_segments;
@@ -143,8 +143,12 @@ impl Store for Objects {
         let (path, deadline) = (path_of(key)?, Instant::now() + self.limits.answer);
         let mut extensions = Extensions::new();
         if let Some(shortcut) = &self.shortcut {
-            if let Some((stat, arrived)) = shortcut.open(&path, of, &range, deadline).await {
-                return Ok(Opened { stat, body: self.body(arrived, path, of, range) });
+            match shortcut.open(&path, of, &range, deadline).await {
+                Some(Asked::AsHoped(stat, arrived)) => {
+                    return Ok(Opened { stat, body: self.body(arrived, path, of, range) });
+                }
+                Some(Asked::Otherwise(answer)) => drop(extensions.insert(Answered::new(answer))),
+                None => {}
             }
             if let Some(lesson) = shortcut.lesson(&path) {
                 extensions.insert(lesson);

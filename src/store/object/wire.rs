@@ -18,7 +18,7 @@ use object_store::client::{
 
 use super::client::Client;
 use super::listing_xml::{self, Listing};
-use super::shortcut::Lesson;
+use super::shortcut::{Answered, Lesson};
 use crate::telemetry::trace;
 
 /// The largest answer to a listing: a thousand entries of a few kilobytes.
@@ -95,7 +95,10 @@ impl HttpService for Tap {
         if self.as_stored && !is_listing {
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        let response = self.client.send(request).await?;
+        let response = match request.extensions().get::<Answered>().and_then(Answered::take) {
+            Some(answer) => answer,
+            None => self.client.send(request).await?,
+        };
         let (parts, body) = response.into_parts();
         let mut notes = Notes { status: Some(parts.status.as_u16()), ..notes_of(|name| text_of(&parts.headers, name)) };
         if !parts.status.is_success() {

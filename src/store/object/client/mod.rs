@@ -36,7 +36,7 @@ use super::super::buffers::Buffers;
 
 pub(super) use self::body::Patient;
 pub(super) use self::idle::Host;
-pub(super) use self::plain::{Arrived, Head};
+pub(super) use self::plain::{Arrived, Asked, Head};
 
 /// How many large buffers are lent (8 MiB in all): one for each of 32 connections that write as fast as they
 /// can. To files more are lent, since less is held beside a body.

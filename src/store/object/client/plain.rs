@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use bytes::Bytes;
+use http::Response;
+use http::response::Parts;
 use hyper::rt::Write as _;
+use object_store::client::{HttpResponse, HttpResponseBody};
 
 use super::super::super::buffers::CHUNK;
 use super::Client;
@@ -44,6 +47,14 @@ impl<'a> Head<'a> {
         headers.filter_map(|header| std::str::from_utf8(header.value).ok())
     }
 
+    /// As others take it.
+    fn parts(&self) -> Option<Parts> {
+        let headers = self.headers.iter();
+        let answer = headers
+            .fold(Response::builder().status(self.status), |answer, header| answer.header(header.name, header.value));
+        Some(answer.body(()).ok()?.into_parts().0)
+    }
+
     /// The length of the body, if that alone tells its end (RFC 9112 §6.3).
     fn length(&self) -> Option<u64> {
         let count = |name: &str| self.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).count();
@@ -59,24 +70,34 @@ pub(in super::super) enum Arrived {
     Part(Box<Patient>),
 }
 
-/// What a head comes with, once it is judged.
+/// An answer.
+pub(in super::super) enum Asked<T> {
+    /// With what was made of its head.
+    AsHoped(T, Arrived),
+    /// As any other client would have it.
+    Otherwise(HttpResponse),
+}
+
+/// What a head says, once it is judged.
 struct Judged<T> {
-    verdict: T,
+    /// The head of an answer that was not hoped for, as others take it.
+    verdict: Result<T, Parts>,
+    length: u64,
     head_bytes: usize,
     reusable: bool,
 }
 
 impl Client {
-    /// Sends a whole request without a body by a connection that waits for one. The answer is given if `judge`
-    /// says something to its head, and it has a body of `length` bytes; otherwise nothing is, for whatever
-    /// reason, and the connection is given up. How long is waited for the head is for the caller to say.
+    /// Sends a whole request without a body by a connection that waits for one. An answer of `length` bytes is
+    /// as hoped if `judge` makes something of its head. Without an answer whose length is said nothing is given,
+    /// and the connection is given up. How long is waited for the head is for the caller to say.
     pub(in super::super) async fn ask<T>(
         &self,
         host: &Host,
         request: &[u8],
         length: u64,
         judge: impl Fn(&Head<'_>) -> Option<T>,
-    ) -> Option<(T, Arrived)> {
+    ) -> Option<Asked<T>> {
         let mut stream = self.idle.take(host)?;
         send(&mut stream, request).await.ok()?;
         let most = usize::try_from(length).unwrap_or(CHUNK).saturating_add(HEAD_BYTES).min(CHUNK);
@@ -108,18 +129,16 @@ impl Client {
         let early = chunk.into_bytes().slice(judged.head_bytes..);
         let (idle, buffers) = (Arc::clone(&self.idle), Arc::clone(&self.buffers));
         let home = Home { host: host.clone(), idle, buffers, reusable: judged.reusable };
-        let arrived = match usize::try_from(length) {
-            Ok(length) if early.len() == length => {
-                home.take_in(stream);
-                Arrived::Whole(early)
-            }
-            _ => {
-                let early = VecDeque::from_iter((!early.is_empty()).then_some(early));
-                let body = Body::Counted(Counted::new(length, early, stream, home));
-                Arrived::Part(Box::new(Patient::new(body, self.patience)))
-            }
-        };
-        Some((judged.verdict, arrived))
+        if judged.verdict.is_ok() && early.len() as u64 == length {
+            home.take_in(stream);
+            return judged.verdict.ok().map(|verdict| Asked::AsHoped(verdict, Arrived::Whole(early)));
+        }
+        let early = VecDeque::from_iter((!early.is_empty()).then_some(early));
+        let body = Patient::new(Body::Counted(Counted::new(judged.length, early, stream, home)), self.patience);
+        Some(match judged.verdict {
+            Ok(verdict) => Asked::AsHoped(verdict, Arrived::Part(Box::new(body))),
+            Err(parts) => Asked::Otherwise(HttpResponse::from_parts(parts, HttpResponseBody::new(body))),
+        })
     }
 }
 
@@ -145,9 +164,14 @@ fn judged<T>(bytes: &[u8], length: u64, judge: impl Fn(&Head<'_>) -> Option<T>) 
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut answer, bytes, &mut headers);
     let httparse::Status::Complete(head_bytes) = parsed.map_err(drop)? else { return Ok(None) };
     let head = Head { status: answer.code.unwrap_or_default(), headers: answer.headers };
-    if answer.version != Some(1) || head.length() != Some(length) {
+    // Others than these have no body, or are not the answer yet.
+    if answer.version != Some(1) || head.status < 200 || matches!(head.status, 204 | 304) {
         return Err(());
     }
-    let reusable = !says_close(head.all("connection"));
-    judge(&head).map(|verdict| Some(Judged { verdict, head_bytes, reusable })).ok_or(())
+    let (said, reusable) = (head.length().ok_or(())?, !says_close(head.all("connection")));
+    let verdict = match judge(&head).filter(|_| said == length) {
+        Some(verdict) => Ok(verdict),
+        None => Err(head.parts().ok_or(())?),
+    };
+    Ok(Some(Judged { verdict, length: said, head_bytes, reusable }))
 }

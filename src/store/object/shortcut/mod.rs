@@ -2,30 +2,31 @@
 //!
 //! `object_store` makes a request of many small pieces, and derives anew the key that signs it: for a small file
 //! that costs more than all else. So one read by `object_store` is the pattern ([`Way`]) for those after
-//! it: the same request is written in one go, and goes by a connection that waits for one. Only what was hoped
-//! for is taken as an answer: the same version, the same range, nothing to see to. Whatever else
-//! happens, `object_store` is asked as though nothing had been before, and so it alone knows of refusals, of
-//! times to try again, of proxies and of where credentials come from.
+//! it: the same request is written in one go, and goes by a connection that waits for one. Only the answer
+//! that was hoped for is taken: the same version, the same range, nothing to see to. Another is handed to
+//! `object_store` as the one to its own first request ([`Answered`]), and where there is none, it asks as though
+//! nothing had been before. So it alone knows of refusals, of times to try again, of proxies and of where credentials
+//! come from.
 
 mod rest;
 mod signature;
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use http::header::LAST_MODIFIED;
 use http::{HeaderMap, Method};
 use jiff::Timestamp;
 use object_store::aws::AwsCredentialProvider;
-use object_store::client::HttpRequest;
+use object_store::client::{HttpRequest, HttpResponse};
 use object_store::path::Path;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::Instant;
 
 use self::signature::{Signer, Wanted};
 use super::super::Stat;
-use super::client::{Arrived, Client, Head, Host};
+use super::client::{Asked, Client, Head, Host};
 use super::{refusal, wire};
 use crate::telemetry::trace;
 
@@ -65,6 +66,21 @@ pub(super) struct Lesson {
     key: Arc<str>,
 }
 
+/// An answer that is there before the request, in whose extensions it is.
+#[derive(Clone)]
+pub(super) struct Answered(Arc<Mutex<Option<HttpResponse>>>);
+
+impl Answered {
+    pub(super) fn new(answer: HttpResponse) -> Self {
+        Self(Arc::new(Mutex::new(Some(answer))))
+    }
+
+    /// Once.
+    pub(super) fn take(&self) -> Option<HttpResponse> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 impl Shortcut {
     /// For a store whose requests are signed with `credentials`, if they are.
     pub(super) fn new(credentials: AwsCredentialProvider) -> Arc<Self> {
@@ -77,15 +93,15 @@ impl Shortcut {
         Some(Lesson { shortcut, key: key.as_ref().into() })
     }
 
-    /// The bytes `range` of the version `of`, with the stat that came with them; nothing if they are not to be
-    /// had this way before `deadline`.
+    /// The answer to a request for the bytes `range` of the version `of`, with the stat that came with them;
+    /// nothing if there is none this way before `deadline`.
     pub(super) async fn open(
         &self,
         key: &Path,
         of: &Stat,
         range: &Range<u64>,
         deadline: Instant,
-    ) -> Option<(Stat, Arrived)> {
+    ) -> Option<Asked<Stat>> {
         let way = self.way.get()?.as_ref().filter(|_| !of.etag.is_weak())?;
         let deadline = way.client.patience().map_or(deadline, |patience| deadline.min(Instant::now() + patience));
         let whole = *range == (0..of.size);
