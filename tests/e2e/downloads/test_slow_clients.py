@@ -23,6 +23,8 @@ DRIPS = 5
 # All of the process: what it needs for itself and for buffers that it lends, and what it holds for each of
 # them. For a thousand that is 150 MB.
 MEMORY = (62 << 20) + CLIENTS * (83 << 10)
+# What TLS with the store takes beside: a record that has come in part, and one that was not read to its end.
+TLS = CLIENTS * (16 << 10)
 
 
 def memory(pid):
@@ -62,7 +64,7 @@ def take(clients, each):
                     ready.unregister(sock)
 
 
-def drip(service, key):
+def drip(service, key, bound=MEMORY):
     """What they do, with a service that has the large file and a small one."""
     idle = memory(service.process.pid)
     clients = []
@@ -85,7 +87,7 @@ def drip(service, key):
             drips += 1
             time.sleep(min(SECONDS, 0.5))
         print(f"{CLIENTS} clients: {idle >> 20} MiB idle, {most >> 20} MiB, others wait {slowest * 1000:.0f} ms at most")
-        assert most < MEMORY
+        assert most < bound
     finally:
         for sock in clients:
             sock.close()
@@ -138,4 +140,4 @@ def test_from_s3_they_cost_little_and_leave_nothing(scheme, folder, start, runni
         AWS_ACCESS_KEY_ID="test",
         AWS_SECRET_ACCESS_KEY="test",
     )
-    drip(service, service.key)
+    drip(service, service.key, MEMORY + TLS if tls else MEMORY)
