@@ -98,7 +98,7 @@ async fn speed_of_redis(server: &Server, lasts: Duration) {
         let (ran, us) = cluster.timed(reads.run(callers, lasts)).await;
         row(&format!("read, {callers} callers of {projects} projects, Cluster"), &ran, Some((us, least)));
     }
-    println!("Calls under load go together: of one project, or, but for a Cluster, of some projects.");
+    println!("Calls under load go together: of all projects, or in a Cluster of one.");
     for pipeline in [1, 16] {
         match server.benchmark(pipeline) {
             Some(rate) => {
