@@ -205,12 +205,12 @@ impl Root {
         self.resolve(path, flags, ResolveFlags::empty()).map_err(Denial::of)
     }
 
-    /// What a file is gets asked before it is opened, because opening a device may act on it; and
-    /// once more afterwards, because it may have been replaced.
+    /// What a file is gets asked before it is opened, because opening a device may act on it. That it is what
+    /// was opened, and has not been replaced meanwhile, is asked when its first bytes have been read and before
+    /// any is handed out.
     fn open_regular(&self, key: &str, how: ResolveFlags) -> rustix::io::Result<OpenFile> {
-        Version::of(self.resolve(key, OFlags::PATH, how)?)?;
+        let version = Version::of(self.resolve(key, OFlags::PATH, how)?)?;
         let file = File::from(self.resolve(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, how)?);
-        let version = Version::of(&file)?;
         Ok(OpenFile { file: Arc::new(file), version })
     }
 
