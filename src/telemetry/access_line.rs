@@ -214,7 +214,7 @@ mod tests {
         let numbers = [0.0, -0.0, 0.001, 0.01, 0.1, 1.0, 1.5, 12.34, 123.456, 1e3, 86_400_000.001, 0.000_5, 1e-7];
         let numbers = numbers.into_iter().chain([-1.5, 1e15, 1e16, 1e300, f64::NAN, f64::INFINITY]);
         for text in texts {
-            let (shown, none) = (Some(text).map(tracing::field::display), None::<&str>);
+            let (shown, none) = (Some(tracing::field::display(text)), None::<&str>);
             tracing::info!(target: ACCESS, id = %text, shown, none, key_id = text, debug = ?text, broken = "a\nb\r");
         }
         for (ms, number) in numbers.zip([0, 1, 9, 10, 99, 100, u64::MAX].into_iter().cycle()) {
