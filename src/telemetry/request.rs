@@ -84,8 +84,8 @@ impl Notes {
     }
 
     /// Serves the request that these are the notes of.
-    pub async fn scope<T>(self: &Arc<Self>, serve: impl Future<Output = T>) -> T {
-        NOTES.scope(Arc::clone(self), serve).await
+    pub fn scope<F: Future>(self: &Arc<Self>, serve: F) -> impl Future<Output = F::Output> + use<F> {
+        NOTES.scope(Arc::clone(self), serve)
     }
 
     /// Notes a charge, bytes.
