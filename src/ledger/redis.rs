@@ -27,6 +27,7 @@ mod run;
 mod scripts;
 mod sweeper;
 mod target;
+mod together;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,16 +42,17 @@ use super::{
 };
 use crate::artifact::ProjectId;
 use crate::telemetry::metrics;
-use calls::Call;
+use calls::{Call, Done};
 use connect::Connector;
 use gather::Gather;
 use keys::Names;
 use link::Link;
 use reply::{Answer, nonsense};
-use run::{Gathered, Today};
+use run::Today;
 use scripts::Scripts;
 use sweeper::Registered;
 use target::{Kind, Target};
+use together::Gathered;
 
 /// How long it may take to look at every server.
 const EXAMINED: Duration = Duration::from_secs(10);
@@ -124,8 +126,7 @@ pub struct Redis {
     link: Arc<Link>,
     today: ArcSwap<Today>,
     registered: Registered,
-    reserves: Gathered<Admission>,
-    settles: Gathered<calls::Settled>,
+    calls: Gathered,
     /// Whether keys of a project may lie on two nodes for a while.
     splits: bool,
     clock: Option<Arc<dyn Clock>>,
@@ -161,9 +162,9 @@ impl Redis {
         let today = ArcSwap::from_pointee(Today::at(&policy, LedgerTime::default()));
         let splits = target.kind == Kind::Cluster;
         let link = Link::new(Connector::new(target, options.clone()), &options);
-        let (reserves, settles) = (Gather::new(), Gather::new());
+        let calls = Gather::new();
         let registered = Registered::default();
-        Ok(Self { policy, names, scripts, link, today, registered, reserves, settles, splits, clock })
+        Ok(Self { policy, names, scripts, link, today, registered, calls, splits, clock })
     }
 
     /// Connects, which also checks that the servers are fit for a ledger.
@@ -233,15 +234,16 @@ impl Ledger for Redis {
         self.register(&call.project, known).await;
         let base = self.names.base(&call.project);
         let packed = Call::reserve(call, self.rules());
-        let scripts = self.scripts();
-        let answer = self.run_together(&self.reserves, &scripts.reserve, &base, packed, calls::admissions).await?;
+        let At { now, reply: Done::Reserve(admission) } = self.run_together(&base, packed).await? else {
+            return Err(nonsense("admission"));
+        };
         // A new day has begun: the project may have been taken off the list for its silence.
-        self.register(&call.project, answer.now).await;
-        let no_account = matches!(answer.reply, Admission::Stale | Admission::LinkRevoked | Admission::Settled);
+        self.register(&call.project, now).await;
+        let no_account = matches!(admission, Admission::Stale | Admission::LinkRevoked | Admission::Settled);
         if no_account || call.size > MAX_AMOUNT {
             self.unregister(&call.project);
         }
-        Ok(answer)
+        Ok(At { now, reply: admission })
     }
 
     async fn extend(&self, call: Extend<'_>) -> Reply<Extension> {
@@ -262,9 +264,9 @@ impl Ledger for Redis {
     async fn settle(&self, call: &Settle) -> Reply<Settlement> {
         let base = self.names.base(&call.project);
         let packed = Call::settle(call, self.rules());
-        let scripts = self.scripts();
-        let At { now, reply: (settlement, unreserved) } =
-            self.run_together(&self.settles, &scripts.settle, &base, packed, calls::settlements).await?;
+        let At { now, reply: Done::Settle(settlement, unreserved) } = self.run_together(&base, packed).await? else {
+            return Err(nonsense("settlement"));
+        };
         if let (Settlement::Settled(charged), true) = (settlement, unreserved) {
             metrics().unreserved_entries.inc();
             tracing::error!(reservation = %call.id, charged, "the ledger had lost this reservation: data was lost");

@@ -16,9 +16,18 @@ use crate::ledger::{
 /// Stands where a day would: as long as one.
 const NO_DAY: &str = "          ";
 
+/// What a call asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// First, for it gives back what others reserve.
+    Settle,
+    Reserve,
+}
+
 /// The arguments of one call.
 #[derive(Debug)]
 pub(super) struct Call {
+    pub(super) kind: Kind,
     packed: Vec<u8>,
     /// What it holds if it is admitted, or is charged if it is what its caller takes it for, bytes.
     amount: u64,
@@ -36,7 +45,7 @@ impl Call {
         put_short(&mut packed, &[&call.context.link_id.map(|link| link.to_string()).unwrap_or_default()]);
         let [held, granted] = [amount, grant].map(|number| number.to_string());
         put_long(&mut packed, &[&held, " ", &granted, " ", &line::context(&call.context)]);
-        Self { packed, amount, grant }
+        Self { kind: Kind::Reserve, packed, amount, grant }
     }
 
     pub(super) fn settle(call: &Settle, rules: &Rules) -> Self {
@@ -56,7 +65,15 @@ impl Call {
         put_short(&mut packed, &["R ", day, " ", &deadline, " ", &size_text, " ", &granted, " "]);
         put_short(&mut packed, &[" ", &amount_text, " ", &size_text, " ", outcome, " 1 "]);
         put_long(&mut packed, &[&context]);
-        Self { packed, amount, grant }
+        Self { kind: Kind::Settle, packed, amount, grant }
+    }
+
+    /// What `each.lua` knows the kind by.
+    pub(super) fn letter(&self) -> u8 {
+        match self.kind {
+            Kind::Reserve => b'R',
+            Kind::Settle => b'S',
+        }
     }
 
     pub(super) fn packed(&self) -> &[u8] {
@@ -66,12 +83,28 @@ impl Call {
     /// A call that tells its number by its first byte.
     #[cfg(test)]
     pub(super) fn numbered(n: usize) -> Self {
-        Self { packed: vec![u8::try_from(n).expect("a small number")], amount: 0, grant: 0 }
+        Self { kind: Kind::Reserve, packed: vec![u8::try_from(n).expect("a small number")], amount: 0, grant: 0 }
     }
 }
 
+/// What is answered to a call.
+#[derive(Debug)]
+pub(super) enum Done {
+    Reserve(Admission),
+    /// And whether bytes were charged beyond any reservation.
+    Settle(Settlement, bool),
+}
+
 /// What is answered to each of some calls.
-pub(super) type Each<T> = Result<Vec<Result<At<T>, Unavailable>>, Unavailable>;
+pub(super) type Each = Result<Vec<Reply<Done>>, Unavailable>;
+
+/// What `each.lua` answers to calls of one kind and project on that day.
+pub(super) fn answers(calls: &[&Addressed], answer: &[u8], today: DaySpan) -> Each {
+    match calls[0].1.kind {
+        Kind::Reserve => admissions(calls, answer, today),
+        Kind::Settle => settlements(calls, answer),
+    }
+}
 
 /// Whether the next that is said is of the call with this number; if so it is read up to what is said.
 fn is_named(packed: &mut Packed<'_>, number: usize) -> bool {
@@ -84,7 +117,7 @@ fn ended<T>(packed: &Packed<'_>, each: Vec<T>) -> Result<Vec<T>, Unavailable> {
 }
 
 /// What `reserve.lua` answers to calls on that day.
-pub(super) fn admissions(calls: &[Addressed], answer: &[u8], today: DaySpan) -> Each<Admission> {
+fn admissions(calls: &[&Addressed], answer: &[u8], today: DaySpan) -> Each {
     let mut packed = Packed(answer);
     let (now, deadline) = (LedgerTime(packed.number()?), LedgerTime(packed.number()?));
     let (mut used, mut reserved) = (packed.number()?, packed.number()?);
@@ -102,7 +135,7 @@ pub(super) fn admissions(calls: &[Addressed], answer: &[u8], today: DaySpan) -> 
         admissions.push(match words {
             "" => {
                 let lease = Lease { grant: call.grant, day: today.day, deadline };
-                Ok(At { now, reply: Admission::Reserved(lease, standing) })
+                Ok(At { now, reply: Done::Reserve(Admission::Reserved(lease, standing)) })
             }
             words => Answer::of_words(now, words).and_then(|answer| admission(answer, call.amount, standing)),
         });
@@ -110,7 +143,7 @@ pub(super) fn admissions(calls: &[Addressed], answer: &[u8], today: DaySpan) -> 
     ended(&packed, admissions)
 }
 
-fn admission(mut answer: Answer, requested: u64, standing: Standing) -> Reply<Admission> {
+fn admission(mut answer: Answer, requested: u64, standing: Standing) -> Reply<Done> {
     let now = answer.now;
     let reply = match answer.word.as_str() {
         "settled" => Admission::Settled,
@@ -143,31 +176,28 @@ fn admission(mut answer: Answer, requested: u64, standing: Standing) -> Reply<Ad
         }
         _ => return Err(nonsense("admission")),
     };
-    Ok(At { now, reply })
+    Ok(At { now, reply: Done::Reserve(reply) })
 }
 
-/// A settlement, and whether bytes were charged beyond any reservation.
-pub(super) type Settled = (Settlement, bool);
-
 /// What `settle.lua` answers to calls.
-pub(super) fn settlements(calls: &[Addressed], answer: &[u8], _: DaySpan) -> Each<Settled> {
+fn settlements(calls: &[&Addressed], answer: &[u8]) -> Each {
     let mut packed = Packed(answer);
     let now = LedgerTime(packed.number()?);
     let mut settlements = Vec::with_capacity(calls.len());
     for (number, (_, call)) in calls.iter().enumerate() {
         let words = if is_named(&mut packed, number) { packed.long()? } else { "" };
         settlements.push(match words {
-            "" => Ok(At { now, reply: (Settlement::Settled(call.amount), false) }),
+            "" => Ok(At { now, reply: Done::Settle(Settlement::Settled(call.amount), false) }),
             words => Answer::of_words(now, words).and_then(settlement),
         });
     }
     ended(&packed, settlements)
 }
 
-fn settlement(mut answer: Answer) -> Reply<Settled> {
+fn settlement(mut answer: Answer) -> Reply<Done> {
     let reply = match answer.word.as_str() {
-        "settled" => (Settlement::Settled(answer.amount()?), !answer.is_empty()),
-        "late" => (Settlement::TooLate, false),
+        "settled" => Done::Settle(Settlement::Settled(answer.amount()?), !answer.is_empty()),
+        "late" => Done::Settle(Settlement::TooLate, false),
         _ => return Err(nonsense("settlement")),
     };
     Ok(At { now: answer.now, reply })

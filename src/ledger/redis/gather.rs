@@ -1,29 +1,44 @@
-//! Calls that go to the server together: those of one project, or of the projects that share a lane.
+//! Calls that go to the server together: those that may share a script are of one lane.
 //!
-//! The first call goes at once. Those that come while it is under way wait, and go in one script when
-//! it is done; so a caller waits for nobody while there is no load, and under load many share the
-//! costs of a script. One of those that waited leads the others: it sends their calls with its own and
-//! hands out the answers. A leader that leaves takes nobody with it: the others are told, and ask again,
-//! which every call of a ledger allows.
+//! A call that finds nothing under way goes at once, so nobody waits while there is no load. A second script may be
+//! on its way while the first is executed, so that server and service both have work. Other calls wait, and go
+//! in one script as soon as one of the two is done. Before a second script leaves, those calls come along that are
+//! just about to be made, up to half of all, so that the two share the load.
+//!
+//! One call of a script leads the others: it sends them with its own and hands out the answers. A leader that
+//! leaves takes nobody with it: the others are told, and ask again, which every call of a ledger allows.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 
 use super::calls::Call;
 
 /// Calls in one script, at most: the server answers nobody else meanwhile, and one takes about 7 µs.
 const TOGETHER: usize = 64;
+/// Scripts of a lane that are under way, at most.
+const SCRIPTS: usize = 2;
 
-/// Gathers calls of one kind, by lane.
+/// Gathers calls by lane.
 #[derive(Debug)]
 pub(super) struct Gather<T> {
     lanes: Mutex<Lanes<T>>,
 }
 
-/// The lanes that have calls under way, and the calls that wait for them.
-type Lanes<T> = HashMap<String, VecDeque<Waiting<T>>>;
+/// The lanes that have calls under way.
+type Lanes<T> = HashMap<String, Lane<T>>;
+
+#[derive(Debug)]
+struct Lane<T> {
+    /// How many scripts are under way, and how many calls in them.
+    scripts: usize,
+    calls: usize,
+    /// One of the scripts has not left yet: those that wait may come along.
+    boarding: bool,
+    waiting: VecDeque<Waiting<T>>,
+}
 
 /// A call, and what all keys of its project begin with.
 pub(super) type Addressed = (Arc<str>, Arc<Call>);
@@ -48,14 +63,48 @@ pub(super) enum Turn<T> {
     Wait(oneshot::Receiver<Told<T>>),
 }
 
-/// The calls to send now, those of a project one after the other, the leader's own first. When it is dropped,
-/// those that wait go next.
+/// The calls to send now, the leader's own first. When it is dropped, those that wait go next.
 #[derive(Debug)]
 pub(super) struct Lead<T> {
     gather: Arc<Gather<T>>,
     lane: String,
     calls: Vec<Addressed>,
     followers: Vec<oneshot::Sender<Told<T>>>,
+    boarding: bool,
+}
+
+impl<T> Default for Lane<T> {
+    fn default() -> Self {
+        Self { scripts: 0, calls: 0, boarding: false, waiting: VecDeque::new() }
+    }
+}
+
+impl<T> Lane<T> {
+    fn is_full(&self) -> bool {
+        self.boarding || self.scripts == SCRIPTS
+    }
+
+    /// Begins a script of so many calls; whether others may come along.
+    fn begin(&mut self, calls: usize) -> bool {
+        self.boarding = self.scripts > 0;
+        self.scripts += 1;
+        self.calls += calls;
+        self.boarding
+    }
+
+    /// The next that wait, at most so many. Who has left meanwhile is passed over.
+    fn take(&mut self, most: usize) -> (Vec<Addressed>, Vec<oneshot::Sender<Told<T>>>) {
+        let (mut calls, mut callers) = (Vec::new(), Vec::new());
+        while calls.len() < most
+            && let Some(one) = self.waiting.pop_front()
+        {
+            if !one.caller.is_closed() {
+                calls.push(one.call);
+                callers.push(one.caller);
+            }
+        }
+        (calls, callers)
+    }
 }
 
 impl<T> Gather<T> {
@@ -69,44 +118,61 @@ impl<T> Gather<T> {
 
     pub(super) fn join(self: &Arc<Self>, lane: &str, call: Addressed) -> Turn<T> {
         let mut lanes = self.lock();
-        if let Some(waiting) = lanes.get_mut(lane) {
+        if !lanes.contains_key(lane) {
+            lanes.insert(lane.to_owned(), Lane::default());
+        }
+        let of = lanes.get_mut(lane).expect("it was just put there");
+        if of.is_full() {
             let (caller, told) = oneshot::channel();
-            waiting.push_back(Waiting { call, caller });
+            of.waiting.push_back(Waiting { call, caller });
             return Turn::Wait(told);
         }
-        lanes.insert(lane.to_owned(), VecDeque::new());
+        let boarding = of.begin(1);
         let (gather, lane) = (Arc::clone(self), lane.to_owned());
-        Turn::Lead(Lead { gather, lane, calls: vec![call], followers: Vec::new() })
+        Turn::Lead(Lead { gather, lane, calls: vec![call], followers: Vec::new(), boarding })
     }
 
-    /// Lets those go that wait. Who has left meanwhile is passed over.
+    /// Lets those go that wait, if they may.
     fn next(self: &Arc<Self>, lane: &str) {
         let mut lanes = self.lock();
-        let Some(waiting) = lanes.get_mut(lane) else { return };
-        let mut next = Vec::new();
-        while next.len() < TOGETHER
-            && let Some(one) = waiting.pop_front()
-        {
-            if !one.caller.is_closed() {
-                next.push(one);
+        let Some(of) = lanes.get_mut(lane).filter(|of| !of.is_full()) else { return };
+        let (calls, mut callers) = of.take(TOGETHER);
+        if calls.is_empty() {
+            if of.scripts == 0 {
+                lanes.remove(lane);
             }
-        }
-        if next.is_empty() {
-            lanes.remove(lane);
             return;
         }
+        let boarding = of.begin(calls.len());
         drop(lanes);
-        // Calls of one project stay in their order.
-        next.sort_by(|one, other| one.call.0.cmp(&other.call.0));
-        let (calls, mut callers): (Vec<_>, Vec<_>) = next.into_iter().map(|one| (one.call, one.caller)).unzip();
         let leader = callers.remove(0);
         let (gather, lane) = (Arc::clone(self), lane.to_owned());
         // A leader that left just now drops what it was sent, and the next are let go.
-        let _ = leader.send(Told::Lead(Lead { gather, lane, calls, followers: callers }));
+        let _ = leader.send(Told::Lead(Lead { gather, lane, calls, followers: callers, boarding }));
     }
 }
 
 impl<T> Lead<T> {
+    /// Waits, if another script is under way, for those that are about to make a call: most often they were
+    /// answered together with the leader.
+    pub(super) async fn board(&mut self) {
+        if !self.boarding {
+            return;
+        }
+        yield_now().await;
+        let mut lanes = self.gather.lock();
+        let of = lanes.get_mut(&self.lane).expect("a lane stays while a script of it is under way");
+        let half = (of.calls + of.waiting.len()).div_ceil(SCRIPTS).min(TOGETHER);
+        let (calls, callers) = of.take(half.saturating_sub(self.calls.len()));
+        of.calls += calls.len();
+        (of.boarding, self.boarding) = (false, false);
+        drop(lanes);
+        self.calls.extend(calls);
+        self.followers.extend(callers);
+        // The other script may have come back meanwhile.
+        self.gather.next(&self.lane);
+    }
+
     pub(super) fn calls(&self) -> &[Addressed] {
         &self.calls
     }
@@ -125,6 +191,11 @@ impl<T> Lead<T> {
 
 impl<T> Drop for Lead<T> {
     fn drop(&mut self) {
+        if let Some(of) = self.gather.lock().get_mut(&self.lane) {
+            of.scripts -= 1;
+            of.calls -= self.calls.len();
+            of.boarding &= !self.boarding;
+        }
         self.gather.next(&self.lane);
     }
 }
@@ -134,11 +205,7 @@ mod tests {
     use super::*;
 
     fn call(n: usize) -> Addressed {
-        of("p", n)
-    }
-
-    fn of(project: &str, n: usize) -> Addressed {
-        (project.into(), Arc::new(Call::numbered(n)))
+        ("p".into(), Arc::new(Call::numbered(n)))
     }
 
     fn lead<T>(turn: Turn<T>) -> Lead<T> {
@@ -155,75 +222,102 @@ mod tests {
         lead.calls().iter().map(|(_, call)| call.packed()[0].into()).collect()
     }
 
-    #[test]
-    fn the_first_goes_at_once_and_the_others_together() {
-        let gather = Gather::<usize>::new();
-        let first = lead(gather.join("p", call(0)));
-        assert_eq!(numbers(&first), [0]);
-        let mut waiting: Vec<_> = (1..=TOGETHER + 1).map(|n| wait(gather.join("p", call(n)))).collect();
-        lead(gather.join("q", call(9))).answer([9]);
-        assert!(waiting[0].try_recv().is_err(), "the first is under way");
-        assert_eq!(first.answer([0]), Some(0));
+    fn told<T>(told: &mut oneshot::Receiver<Told<T>>) -> Lead<T> {
+        let Ok(Told::Lead(lead)) = told.try_recv() else { panic!("it does not lead") };
+        lead
+    }
 
-        let Ok(Told::Lead(second)) = waiting.remove(0).try_recv() else { panic!("nobody leads") };
-        assert_eq!(numbers(&second), (1..=TOGETHER).collect::<Vec<_>>());
-        let mut late = wait(gather.join("p", call(99)));
-        assert_eq!(second.answer((1..=TOGETHER).map(|n| n * 10)), Some(10));
-        let last = waiting.pop().unwrap();
-        for (n, mut told) in waiting.into_iter().enumerate() {
-            assert!(matches!(told.try_recv(), Ok(Told::Answer(answer)) if answer == (n + 2) * 10));
+    /// Two scripts of one call each, under way.
+    async fn two_under_way<T>(gather: &Arc<Gather<T>>) -> [Lead<T>; 2] {
+        let first = lead(gather.join("p", call(0)));
+        let mut second = lead(gather.join("p", call(1)));
+        second.board().await;
+        assert_eq!((numbers(&first), numbers(&second)), (vec![0], vec![1]), "nobody waits");
+        [first, second]
+    }
+
+    #[tokio::test]
+    async fn two_go_at_once_and_the_others_together() {
+        let gather = Gather::<usize>::new();
+        let [first, second] = two_under_way(&gather).await;
+        let mut waiting: Vec<_> = (2..TOGETHER + 3).map(|n| wait(gather.join("p", call(n)))).collect();
+        lead(gather.join("q", call(9))).answer([9]);
+        assert!(waiting[0].try_recv().is_err(), "two are under way");
+        assert_eq!(second.answer([10]), Some(10));
+
+        let mut third = told(&mut waiting.remove(0));
+        third.board().await;
+        assert_eq!(numbers(&third), (2..TOGETHER + 2).collect::<Vec<_>>());
+        let mut last = waiting.pop().unwrap();
+        assert_eq!(third.answer((2..TOGETHER + 2).map(|n| n * 10)), Some(20));
+        for (n, mut told) in (3..).zip(waiting) {
+            assert!(matches!(told.try_recv(), Ok(Told::Answer(answer)) if answer == n * 10));
         }
-        let mut last = last;
-        let Ok(Told::Lead(third)) = last.try_recv() else { panic!("nobody leads") };
-        assert_eq!(numbers(&third), [TOGETHER + 1, 99]);
-        third.answer([1, 2]);
-        assert!(matches!(late.try_recv(), Ok(Told::Answer(2))));
+        let fourth = told(&mut last);
+        assert_eq!(numbers(&fourth), [TOGETHER + 2]);
+        drop((first, fourth));
         assert!(gather.lock().is_empty(), "nothing is kept of what is done");
     }
 
-    #[test]
-    fn those_of_a_project_go_one_after_the_other_in_their_order() {
-        let gather = Gather::<usize>::new();
-        let first = lead(gather.join("lane", of("c", 0)));
-        let projects = ["b", "a", "b", "c", "a", "b"];
-        let mut waiting: Vec<_> =
-            projects.iter().zip(1..).map(|(project, n)| wait(gather.join("lane", of(project, n)))).collect();
-        drop(first);
-        let Ok(Told::Lead(second)) = waiting[1].try_recv() else { panic!("the first of the first project leads") };
-        assert_eq!(numbers(&second), [2, 5, 1, 3, 6, 4]);
-        assert_eq!(second.answer([2, 5, 1, 3, 6, 4]), Some(2));
-        for (n, mut told) in (1..).zip(waiting).filter(|(n, _)| *n != 2) {
-            assert!(matches!(told.try_recv(), Ok(Told::Answer(answer)) if answer == n));
-        }
-    }
-
-    #[test]
-    fn who_leaves_takes_nobody_with_it() {
+    #[tokio::test]
+    async fn those_about_to_call_come_along_up_to_half_of_all() {
         let gather = Gather::<usize>::new();
         let first = lead(gather.join("p", call(0)));
-        let gone = wait(gather.join("p", call(1)));
-        let mut leads = wait(gather.join("p", call(2)));
-        let mut follows = wait(gather.join("p", call(3)));
+        let mut second = lead(gather.join("p", call(1)));
+        let mut waiting: Vec<_> = (2..10).map(|n| wait(gather.join("p", call(n)))).collect();
+        second.board().await;
+        assert_eq!(numbers(&second), [1, 2, 3, 4, 5]);
+        // Those left go as soon as the first is done, and of those that come meanwhile up to half of all.
+        drop(first);
+        let mut third = told(&mut waiting[4]);
+        let mut late = [10, 11, 12, 13].map(|n| wait(gather.join("p", call(n))));
+        third.board().await;
+        assert_eq!(numbers(&third), (6..13).collect::<Vec<_>>());
+        drop(third);
+        assert_eq!(numbers(&told(&mut late[3])), [13]);
+    }
+
+    #[tokio::test]
+    async fn while_one_boards_nobody_passes_it() {
+        let gather = Gather::<usize>::new();
+        let first = lead(gather.join("p", call(0)));
+        let mut second = lead(gather.join("p", call(1)));
+        let mut waits = wait(gather.join("p", call(2)));
+        drop(first);
+        assert!(waits.try_recv().is_err());
+        second.board().await;
+        assert_eq!(numbers(&second), [1]);
+        assert_eq!(numbers(&told(&mut waits)), [2], "the place of the first is free");
+    }
+
+    #[tokio::test]
+    async fn who_leaves_takes_nobody_with_it() {
+        let gather = Gather::<usize>::new();
+        let [first, second] = two_under_way(&gather).await;
+        let gone = wait(gather.join("p", call(2)));
+        let [mut leads, mut follows] = [3, 4].map(|n| wait(gather.join("p", call(n))));
         drop(gone);
         drop(first);
-        let Ok(Told::Lead(second)) = leads.try_recv() else { panic!("nobody leads") };
-        assert_eq!(numbers(&second), [2, 3], "a call is not made for nobody");
-        let mut waits = wait(gather.join("p", call(4)));
-        drop(second);
+        let third = told(&mut leads);
+        assert_eq!(numbers(&third), [3, 4], "a call is not made for nobody");
+        let mut waits = wait(gather.join("p", call(5)));
+        // It leaves while it waits for those that come along.
+        drop(third);
         assert!(matches!(follows.try_recv(), Err(oneshot::error::TryRecvError::Closed)), "it is told");
-        assert!(matches!(waits.try_recv(), Ok(Told::Lead(lead)) if numbers(&lead) == [4]));
+        assert_eq!(numbers(&told(&mut waits)), [5]);
+        drop(second);
         assert!(gather.lock().is_empty());
     }
 
-    #[test]
-    fn a_leader_that_never_learns_of_it_is_passed_over() {
+    #[tokio::test]
+    async fn a_leader_that_never_learns_of_it_is_passed_over() {
         let gather = Gather::<usize>::new();
-        let first = lead(gather.join("p", call(0)));
-        let (leader, mut next) = (wait(gather.join("p", call(1))), wait(gather.join("p", call(2))));
+        let [first, _second] = two_under_way(&gather).await;
+        let (leader, mut next) = (wait(gather.join("p", call(2))), wait(gather.join("p", call(3))));
         drop(first);
-        let mut third = wait(gather.join("p", call(3)));
+        let mut third = wait(gather.join("p", call(4)));
         drop(leader);
         assert!(matches!(next.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
-        assert!(matches!(third.try_recv(), Ok(Told::Lead(_))));
+        assert_eq!(numbers(&told(&mut third)), [4]);
     }
 }

@@ -87,19 +87,19 @@ pub(super) fn of_days(value: &Value) -> Option<LedgerTime> {
     }
 }
 
-/// What was answered to the calls of a project, packed, or why they could not be executed.
-type OfProject<'a> = Result<&'a [u8], Unavailable>;
+/// What was answered to the calls of one project and kind, packed, or why they could not be executed.
+type OfGroup<'a> = Result<&'a [u8], Unavailable>;
 
-/// What was answered to the calls of each of so many projects.
-pub(super) fn of_projects(value: &Value, projects: usize) -> Result<Vec<OfProject<'_>>, Unavailable> {
+/// What was answered to each of so many groups of calls.
+pub(super) fn of_groups(value: &Value, groups: usize) -> Result<Vec<OfGroup<'_>>, Unavailable> {
     let answers = match value {
-        Value::Array(answers) if projects > 1 => answers,
+        Value::Array(answers) if groups > 1 => answers,
         one => std::slice::from_ref(one),
     };
-    if answers.len() == projects { answers.iter().map(of_project).collect() } else { Err(nonsense("packed answer")) }
+    if answers.len() == groups { answers.iter().map(of_group).collect() } else { Err(nonsense("packed answer")) }
 }
 
-fn of_project(value: &Value) -> Result<OfProject<'_>, Unavailable> {
+fn of_group(value: &Value) -> Result<OfGroup<'_>, Unavailable> {
     match value {
         Value::BulkString(packed) => Ok(Ok(packed)),
         Value::Array(why) => match &why[..] {

@@ -17,9 +17,11 @@ pub(super) struct Script {
 /// Every script of a ledger. The file of the same name in `lua/` says keys, arguments and replies.
 #[derive(Debug)]
 pub(super) struct Scripts {
-    pub(super) reserve: Script,
+    /// Reserves and settles.
+    pub(super) calls: Script,
+    /// The same for settles alone, which free memory.
+    pub(super) settles: Script,
     pub(super) extend: Script,
-    pub(super) settle: Script,
     pub(super) usage: Script,
     pub(super) history: Script,
     pub(super) page: Script,
@@ -57,7 +59,7 @@ macro_rules! seldom {
 }
 
 const OF_RESERVE: &str = seldom!(
-    "seldom(now, base, today, resets_at, allowance, bound)",
+    "seldom_reserves(now, base, today, resets_at, allowance, bound)",
     "whole",
     "record",
     "account",
@@ -71,7 +73,17 @@ const OF_RESERVE: &str = seldom!(
     "refusal"
 );
 const OF_SETTLE: &str = concat!(
-    seldom!("seldom(now, base, today)", "kept", "whole", "record", "account", "roll", "charge", "failed", "late"),
+    seldom!(
+        "seldom_settles(now, base, today)",
+        "kept",
+        "whole",
+        "record",
+        "account",
+        "roll",
+        "charge",
+        "failed",
+        "late"
+    ),
     seldom!("roll_up(now, start, rolled)", "whole", "roll", "roll_all")
 );
 
@@ -88,10 +100,11 @@ impl Scripts {
                 numbers.iter().fold(format!("{flags}{clock}{body}"), |code, (name, number)| code.replace(name, number));
             Script { sha: redis::Script::new(&code).get_hash().to_owned(), code }
         };
+        let calls = [lua!("today", "allowed"), OF_RESERVE, lua!("reserve"), OF_SETTLE, lua!("settle", "each")].concat();
         Self {
-            reserve: script(WRITES, &[lua!("today", "allowed"), OF_RESERVE, lua!("reserve", "each")].concat()),
+            calls: script(WRITES, &calls),
+            settles: script(ENDS, &calls),
             extend: script(ENDS, lua!("today", "whole", "record", "extend")),
-            settle: script(ENDS, &[lua!("today"), OF_SETTLE, lua!("settle", "each")].concat()),
             usage: script(
                 ENDS,
                 lua!("today", "whole", "record", "account", "roll", "charge", "expiry", "allowed", "usage"),
@@ -168,23 +181,23 @@ mod tests {
     fn a_running_service_has_no_script_that_takes_the_time_from_its_caller() {
         let policy = Policy { rules: Rules::default(), allowance: Allowance::Unlimited, zone: ResetZone::UTC };
         let scripts = Scripts::new(&policy, false);
-        for script in [&scripts.reserve, &scripts.settle, &scripts.expire, &scripts.look] {
+        for script in [&scripts.calls, &scripts.settles, &scripts.expire, &scripts.look] {
             assert!(script.code.contains("redis.call('TIME')"));
             assert!(!script.code.contains("ARGV[#ARGV]"));
         }
-        assert!(Scripts::new(&policy, true).reserve.code.contains("ARGV[#ARGV]"));
+        assert!(Scripts::new(&policy, true).calls.code.contains("ARGV[#ARGV]"));
     }
 
     #[test]
     fn every_number_is_in_its_place() {
         let policy = Policy { rules: Rules::default(), allowance: Allowance::Bytes(77), zone: ResetZone::UTC };
-        let Scripts { reserve, settle, usage, .. } = Scripts::new(&policy, false);
+        let Scripts { calls, usage, .. } = Scripts::new(&policy, false);
         for (name, _) in numbers(&policy) {
-            assert!([&reserve, &settle, &usage].iter().all(|script| !script.code.contains(name)), "{name}");
+            assert!([&calls, &usage].iter().all(|script| !script.code.contains(name)), "{name}");
         }
         let entries = policy.rules.max_entries;
-        assert!(settle.code.contains(&format!("of.lines >= {entries} and")), "the longer name goes first");
-        assert!([reserve, usage].iter().all(|script| script.code.contains("return '77', '0'")));
+        assert!(calls.code.contains(&format!("of.lines >= {entries} and")), "the longer name goes first");
+        assert!([calls, usage].iter().all(|script| script.code.contains("return '77', '0'")));
     }
 
     #[test]

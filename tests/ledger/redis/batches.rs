@@ -4,18 +4,20 @@
 use std::sync::Arc;
 
 use artifactd::ledger::{
-    Admission, AuditFilter, Context, Ledger, LedgerTime, Outcome, Policy, Reserve, Rules, Settle, Unavailable,
+    AuditFilter, Clock, Context, Ledger, LedgerTime, Outcome, Policy, Reserve, Rules, Settle, Unavailable,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::lanes::scripts;
-use super::together::Own;
+use super::together::{self, Answer, Own};
 use crate::support::{self, DAY, MemoryLedger, NOON, context, policy, project};
 
 const PROJECTS: u8 = 5;
 /// So few that most come more than once.
 const IDS: u8 = 6;
+/// After two calls so many go in one script.
+const IN_ONE_SCRIPT: usize = 60;
 
 /// A call of the project's read with this number.
 #[derive(Debug, Clone)]
@@ -35,8 +37,16 @@ struct Call {
 #[derive(Debug, Clone)]
 struct Batch {
     step_ms: u64,
-    settles: bool,
+    kind: Kind,
     calls: Vec<Call>,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Reserves,
+    Settles,
+    /// Both, of one project: each call is a settle or is not.
+    Both(Vec<bool>),
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -59,10 +69,14 @@ fn call() -> impl Strategy<Value = Call> {
 
 fn batch() -> impl Strategy<Value = Batch> {
     let step = prop_oneof![6 => 0..2_000u64, 2 => Just(30_000), 1 => Just(300_001), 1 => Just(DAY / 2)];
-    (step, any::<bool>(), prop::collection::vec(call(), 1..70)).prop_map(|(step_ms, settles, calls)| Batch {
-        step_ms,
-        settles,
-        calls,
+    let settles = prop::collection::vec(any::<bool>(), IN_ONE_SCRIPT);
+    let kind = prop_oneof![Just(Kind::Reserves), Just(Kind::Settles), settles.prop_map(Kind::Both)];
+    (step, kind, prop::collection::vec(call(), 1..70)).prop_map(|(step_ms, kind, mut calls)| {
+        if matches!(kind, Kind::Both(_)) {
+            calls.truncate(IN_ONE_SCRIPT);
+            calls.iter_mut().for_each(|call| call.project = 0);
+        }
+        Batch { step_ms, kind, calls }
     })
 }
 
@@ -97,7 +111,7 @@ fn said<T: std::fmt::Debug>(answer: &Result<T, Unavailable>) -> String {
 }
 
 /// Plays the batches to a ledger in Redis, all calls of each at once, and to the model one after the other; answers
-/// how many settles there were, and how many scripts for them.
+/// how many settles went by themselves, and how many scripts for them.
 async fn play(batches: &[Batch]) -> (usize, u32) {
     // No more is due than one reserve sweeps: scripts share what they may sweep.
     let base = policy(150);
@@ -116,29 +130,56 @@ async fn play(batches: &[Batch]) -> (usize, u32) {
         }
     }
     let (mut settled, mut ran, mut leased) = (0, 0, NOON);
-    for Batch { step_ms, settles, calls: batch } in batches {
+    for (nth, Batch { step_ms, kind, calls: batch }) in (9_100..).zip(batches) {
         own.clock.step(*step_ms);
+        if matches!(kind, Kind::Both(_)) {
+            // The sweeper knows the project again, so that no reserve has to tell it first.
+            let first = Reserve { project: project("p0"), ..support::reserve(nth, 0, own.clock.now_ms()) };
+            for ledger in [&*own.ledger as &dyn Ledger, &model] {
+                assert!(ledger.reserve(&first).await.unwrap().reply.lease().is_some());
+            }
+        }
         let now = own.ledger.now().await.unwrap().0;
-        let (got, want): (Vec<_>, Vec<_>) = if *settles {
-            let made: Vec<_> = batch.iter().map(|call| call.settle(now, leased)).collect();
-            let mut want = Vec::new();
-            for call in &made {
-                want.push(said(&model.settle(call).await.map(|answer| answer.reply)));
-            }
-            settled += made.len();
-            let before = scripts(&own);
-            let got = own.settles(made).await.iter().map(said).collect();
-            ran += scripts(&own) - before;
-            (got, want)
-        } else {
-            let made: Vec<_> = batch.iter().map(|call| call.reserve(now)).collect();
-            let mut want = Vec::new();
-            for call in &made {
-                want.push(said::<Admission>(&model.reserve(call).await.map(|answer| answer.reply)));
-            }
-            leased = now;
-            (own.reserves(made).await.iter().map(said).collect(), want)
+        let settles = |n: usize| match kind {
+            Kind::Reserves => false,
+            Kind::Settles => true,
+            Kind::Both(settles) => settles[n],
         };
+        let calls: Vec<_> = batch
+            .iter()
+            .enumerate()
+            .map(|(n, call)| {
+                if settles(n) {
+                    together::Call::Settle(call.settle(now, leased))
+                } else {
+                    together::Call::Reserve(call.reserve(now))
+                }
+            })
+            .collect();
+        if !matches!(kind, Kind::Settles) {
+            leased = now;
+        }
+        // Of what goes in one script the settles go first.
+        let mut order: Vec<_> = (0..calls.len()).collect();
+        order.sort_by_key(|n| if *n < 2 { (false, false, *n) } else { (true, !settles(*n), *n) });
+        let mut want = vec![String::new(); calls.len()];
+        for n in order {
+            want[n] = match &calls[n] {
+                together::Call::Reserve(call) => {
+                    said(&model.reserve(call).await.map(|answer| Answer::Admission(answer.reply)))
+                }
+                together::Call::Settle(call) => {
+                    said(&model.settle(call).await.map(|answer| Answer::Settlement(answer.reply)))
+                }
+            };
+        }
+        let before = scripts(&own);
+        let got: Vec<_> = own.calls(calls).await.iter().map(said).collect();
+        // Reserves may have to put their project on the list first.
+        if matches!(kind, Kind::Settles) {
+            ran += scripts(&own) - before;
+            settled += batch.len();
+        }
         for (n, call) in batch.iter().enumerate() {
             assert_eq!(got[n], want[n], "call {n} of {}: {call:?} {batch:#?}", batch.len());
         }

@@ -1,4 +1,4 @@
--- Shared: what becomes of a settle that is not simply charged, within `seldom` of settle.lua.
+-- Shared: what becomes of a settle that is not simply charged, within `seldom_settles` of settle.lua.
 
 -- The record that lay where the mark of a settled read was written, put back where it was; an error if it
 -- is none.

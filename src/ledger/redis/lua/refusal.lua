@@ -1,4 +1,4 @@
--- Shared: what becomes of a call that is not simply admitted, within `seldom` of reserve.lua.
+-- Shared: what becomes of a call that is not simply admitted, within `seldom_reserves` of reserve.lua.
 local unswept = SWEEP_IN_RESERVE
 
 local function present(record)

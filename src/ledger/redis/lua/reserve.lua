@@ -14,8 +14,8 @@
 --      link_revoked      or expired, or never recorded: nothing is stored
 --      failed why        this call could not be executed
 -- What almost every call needs is written out here, with as few commands, texts, tables and functions as can
--- be, for each costs. `seldom` makes what the other calls need.
-local function calls_of(now, base, today, resets_at, calls, at)
+-- be, for each costs. `seldom_reserves` makes what the other calls need.
+local function reserves_of(now, base, today, resets_at, calls, at)
   local number, ends = 0, now + LEASE_MS
   local deadline = string.format('%d', ends)
   local key = base .. today .. ':account'
@@ -50,7 +50,7 @@ local function calls_of(now, base, today, resets_at, calls, at)
     local name, record, answer = base .. 'id:' .. id, 'R ' .. today .. ' ' .. deadline .. ' ' .. rest, nil
     local before = redis.pcall('SET', name, record, 'PX', KEEP_MS, 'NX', 'GET')
     if before or by ~= '' or now > not_after or used + reserved + size > bound then
-      others = others or seldom(now, base, today, resets_at, allowance, bound)
+      others = others or seldom_reserves(now, base, today, resets_at, allowance, bound)
       answer, reserved, open, used =
         others.judge(reserved, open, used, name, before, record, size, not_after, by, first and ends)
     end
@@ -82,7 +82,7 @@ local function calls_of(now, base, today, resets_at, calls, at)
     end
   end
   if others or not kept then
-    others = others or seldom(now, base, today, resets_at, allowance, bound)
+    others = others or seldom_reserves(now, base, today, resets_at, allowance, bound)
     others.close(reserved, open, used, first, overridden)
   else
     redis.call('SETRANGE', key, '0', struct.pack('>I8I8', reserved, open))

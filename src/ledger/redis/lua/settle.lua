@@ -11,8 +11,8 @@
 --      late              unknown, and too old to be believed: nothing changed
 --      failed why        this call could not be executed
 -- What almost every call needs is written out here, with as few commands, texts, tables and functions as can
--- be, for each costs. `seldom` makes what the other calls need, `roll_up` adds to lines where the day has many.
-local function calls_of(now, base, today, _, calls, at)
+-- be, for each costs. `seldom_settles` makes what the other calls need, `roll_up` adds to lines where the day has many.
+local function settles_of(now, base, today, _, calls, at)
   local number, written, list = 0, string.format('%d', now), base .. today .. ':lines'
   local key = base .. today .. ':account'
   local stored = redis.call('GET', key)
@@ -71,7 +71,7 @@ local function calls_of(now, base, today, _, calls, at)
       end
       reserved, open, used, counted = reserved - size, open - 1, used + charged, counted + 1
     else
-      others = others or seldom(now, base, today)
+      others = others or seldom_settles(now, base, today)
       answer, reserved, open, used, counted, lines = others.settle(
         {reserved, open, used, counted, lines}, name, before, id, day, size, actual, record,
         string.match(said, '%a+'), string.sub(calls, at - length, at - 1))
@@ -94,7 +94,7 @@ local function calls_of(now, base, today, _, calls, at)
       broken = type(made) == 'table' and made
     end
     if broken then
-      (others or seldom(now, base, today)).undo(
+      (others or seldom_settles(now, base, today)).undo(
         all or {base .. today .. ':due', first}, records or {ended}, texts and #texts - 1 or line and 1 or 0, pushed)
       return broken
     end
