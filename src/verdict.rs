@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use crate::artifact::image::{Reason, Sound, verdict};
 use crate::error::{Error, Result};
 use crate::telemetry::metrics::{VerdictLabels, metrics};
-use crate::telemetry::request::{Phase, timed};
+use crate::telemetry::request::{Phase, timing};
 
 /// How long one image may be looked at before it counts as too costly.
 pub const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -43,7 +43,9 @@ impl Verdicts {
     /// `INTERNAL_ERROR` if no verdict can be had, as on shutdown.
     pub async fn of(&self, bytes: Bytes) -> Result<std::result::Result<Sound, Reason>> {
         let begun = Instant::now();
-        let outcome = timed(Phase::Verdict, self.run(move || verdict(&bytes))).await?;
+        let timed = timing(Phase::Verdict);
+        let outcome = self.run(move || verdict(&bytes)).await?;
+        drop(timed);
         let verdict = outcome.as_ref().err().map_or("sound", Reason::name);
         metrics().verdicts.get_or_create(&VerdictLabels { verdict }).inc();
         metrics().verdict_seconds.observe(begun.elapsed().as_secs_f64());

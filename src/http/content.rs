@@ -17,7 +17,7 @@ use crate::catalog::{Found, Recalled, Seen};
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{At, Channel, Standing};
 use crate::links::{Followed, stale};
-use crate::read::{Attempts, ByteStream, MeteredRead, Reads};
+use crate::read::{Attempts, ByteStream, Reads};
 use crate::request::RequestId;
 use crate::store::Stat;
 
@@ -30,13 +30,6 @@ pub(super) enum Way<'a> {
 }
 
 impl Way<'_> {
-    const fn who(&self) -> &Downloader {
-        match self {
-            Self::Key(who, ..) => who,
-            Self::Link(followed) => followed.who(),
-        }
-    }
-
     async fn find(&self, reads: &Reads) -> Result<Found> {
         match self {
             Self::Key(who, trial, name) => reads.find(who.viewer(), trial, name).await,
@@ -62,13 +55,6 @@ impl Way<'_> {
         }
     }
 
-    async fn reserve(&self, reads: &Reads, seen: Seen, id: &RequestId) -> Result<MeteredRead> {
-        match self {
-            Self::Key(who, ..) => reads.reserve(who, seen, Channel::Http, id.as_str()).await,
-            Self::Link(followed) => reads.reserve_by_link(self.who(), seen, followed.link(), id.as_str()).await,
-        }
-    }
-
     async fn open(
         &self,
         reads: &Reads,
@@ -76,7 +62,10 @@ impl Way<'_> {
         range: Range<u64>,
         id: &RequestId,
     ) -> Result<(At<Standing>, Found, ByteStream)> {
-        let read = self.reserve(reads, seen, id).await?;
+        let read = match self {
+            Self::Key(who, ..) => reads.reserve(who, seen, Channel::Http, id.as_str()).await?,
+            Self::Link(followed) => reads.reserve_by_link(followed.who(), seen, followed.link(), id.as_str()).await?,
+        };
         let standing = read.standing();
         let (found, stream) = read.stream(range).await?;
         Ok((standing, found, stream))

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::ledger::{Clock as _, SystemClock};
 use crate::request::RequestId;
 use crate::request::forwarded;
+use crate::telemetry::logs::ACCESS;
 use crate::telemetry::metrics;
 use crate::telemetry::otlp::Served;
 use crate::telemetry::request::{Notes, Phase};
@@ -79,7 +80,7 @@ impl Drop for Line {
         let route = notes.route().pattern();
         let took = notes.elapsed();
         tracing::info!(
-            target: "artifactd::access",
+            target: ACCESS,
             request_id = %self.id,
             client = self.client.map(tracing::field::display),
             key_id = notes.key_id(),

@@ -37,9 +37,9 @@ const FRESH_MS: u64 = 60_000;
 pub(super) struct LedgerClock(Mutex<Option<(LedgerTime, Uptime)>>);
 
 impl LedgerClock {
-    /// Takes what a reply said.
-    pub(super) fn note(&self, now: LedgerTime) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Uptime::now()));
+    /// Takes what a reply said that came `at` this uptime.
+    pub(super) fn note(&self, now: LedgerTime, at: Uptime) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, at));
     }
 
     /// The estimate for `now`, if what it is made from is not too old.

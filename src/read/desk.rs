@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::clock::{LedgerClock, Uptime};
 use super::places::Places;
-use super::reservation::{Hold, Reservation};
+use super::reservation::{Hold, Reservation, Times};
 use crate::artifact::ProjectId;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{
@@ -88,10 +88,10 @@ impl Desk {
             let sent = Uptime::now();
             call.not_after = self.estimate(sent, until).await?.plus(self.ledger.rules().admission_ms);
             let asked = Asked { desk: self, call: Some(&call) };
-            let At { now, reply } = self.reserve(&call, until).await?;
+            let (At { now, reply }, answered) = self.reserve(&call, until).await?;
             match reply {
                 // Nothing may be handed out on it any more: it is released.
-                Admission::Reserved(lease, _) if Uptime::now() >= self.fence(sent, lease.deadline.since(now)) => break,
+                Admission::Reserved(lease, _) if answered >= self.fence(sent, lease.deadline.since(now)) => break,
                 Admission::Reserved(lease, standing) => {
                     asked.answered();
                     let hold = |lease| Hold {
@@ -104,7 +104,8 @@ impl Desk {
                         notes: Notes::current(),
                         _unsettled: self.tracker.token(),
                     };
-                    let held = Reservation::open(hold, self, place, lease, sent, lease.deadline.since(now));
+                    let times = Times { sent, answered, left: lease.deadline.since(now) };
+                    let held = Reservation::open(hold, self, place, lease, times);
                     return Ok((held, At { now, reply: standing }));
                 }
                 Admission::Refused(refusal) => {
@@ -132,20 +133,22 @@ impl Desk {
             return Ok(estimate);
         }
         let now = self.timely(until, self.ledger.now()).await?;
-        self.clock.note(now);
+        self.clock.note(now, Uptime::now());
         Ok(now)
     }
 
-    /// Repeats one reserve, the same to the letter, until it is answered or the time is up.
-    async fn reserve(&self, call: &Reserve, until: Instant) -> Result<At<Admission>> {
+    /// Repeats one reserve, the same to the letter, until it is answered or the time is up. Says when the answer
+    /// came, too.
+    async fn reserve(&self, call: &Reserve, until: Instant) -> Result<(At<Admission>, Uptime)> {
         let mut backoff = Backoff::new(25, 500);
         loop {
             let answer = self.timely(until, self.ledger.reserve(call)).await;
             match answer {
-                Ok(At { now, reply: Admission::Again }) => self.clock.note(now),
+                Ok(At { now, reply: Admission::Again }) => self.clock.note(now, Uptime::now()),
                 Ok(at) => {
-                    self.clock.note(at.now);
-                    return Ok(at);
+                    let answered = Uptime::now();
+                    self.clock.note(at.now, answered);
+                    return Ok((at, answered));
                 }
                 Err(error) => {
                     let pause = backoff.next();
@@ -175,7 +178,7 @@ impl Desk {
         let until = Instant::now() + Duration::from_millis(self.timing.call_ms);
         let asked = self.estimate(Uptime::now(), until).await?;
         let At { now, reply } = self.timely(until, self.ledger.extend(Extend { project, id, grant, asked })).await?;
-        self.clock.note(now);
+        self.clock.note(now, Uptime::now());
         let left = match &reply {
             Extension::Reserved(lease) => lease.deadline.since(now),
             Extension::Ended => 0,
@@ -203,7 +206,7 @@ impl Desk {
             let until = Instant::now() + Duration::from_millis(self.timing.call_ms);
             match self.timely(until, self.ledger.settle(call)).await {
                 Ok(At { now, reply }) => {
-                    self.clock.note(now);
+                    self.clock.note(now, Uptime::now());
                     match reply {
                         Settlement::Settled(bytes) => {
                             let channel = call.context.channel.as_str();

@@ -34,7 +34,7 @@ use crate::error::{Error, Kind, Result};
 use crate::ledger::{At, Channel, Context, Ledger, LinkId, Outcome, Standing, WarnAt};
 use crate::quota::Warnings;
 use crate::store::StoreError;
-use crate::telemetry::request::{Phase, timed};
+use crate::telemetry::request::{Phase, timing};
 
 pub use desk::Timing;
 pub use places::Caps;
@@ -128,28 +128,28 @@ impl Reads {
     /// # Errors
     /// `DOWNLOAD_QUOTA_EXCEEDED`, `QUOTA_UNAVAILABLE`, `TOO_MANY_REQUESTS`, `OVERLOADED`; of what was
     /// recalled also `ARTIFACT_CHANGED`: find it anew.
-    pub async fn reserve(
+    pub fn reserve(
         &self,
         who: &Downloader,
         seen: Seen,
         channel: Channel,
         request_id: &str,
-    ) -> Result<MeteredRead> {
-        self.admit(who, seen, channel, None, request_id).await
+    ) -> impl Future<Output = Result<MeteredRead>> {
+        self.admit(who, seen, channel, None, request_id)
     }
 
     /// As [`reserve`](Self::reserve), for whoever followed a link.
     ///
     /// # Errors
     /// Also `LINK_REVOKED`.
-    pub async fn reserve_by_link(
+    pub fn reserve_by_link(
         &self,
         who: &Downloader,
         seen: Seen,
         link: LinkId,
         request_id: &str,
-    ) -> Result<MeteredRead> {
-        self.admit(who, seen, Channel::Link, Some(link), request_id).await
+    ) -> impl Future<Output = Result<MeteredRead>> {
+        self.admit(who, seen, Channel::Link, Some(link), request_id)
     }
 
     /// Reserves the length of an archive and streams it.
@@ -172,7 +172,9 @@ impl Reads {
     }
 
     async fn enter(&self, project: &ProjectId, size: u64, context: Context) -> Result<(Reservation, At<Standing>)> {
-        let (held, standing) = timed(Phase::Reserve, self.desk.admit(project, size, context)).await?;
+        let timed = timing(Phase::Reserve);
+        let (held, standing) = self.desk.admit(project, size, context).await?;
+        drop(timed);
         let Standing { day, allowance, used, .. } = standing.reply;
         self.warnings.note(project, day, allowance, used);
         Ok((held, standing))
@@ -237,7 +239,9 @@ impl MeteredRead {
     /// `QUOTA_UNAVAILABLE` if the lease was lost.
     pub async fn fetch(&mut self, range: Range<u64>) -> Result<(Found, Bytes)> {
         for gap in gaps(&self.parts, range.clone()) {
-            let fetched = timed(Phase::Store, self.fetch_from_store(gap.clone())).await;
+            let timed = timing(Phase::Store);
+            let fetched = self.fetch_from_store(gap.clone()).await;
+            drop(timed);
             let bytes = fetched.inspect_err(|_| self.held.end(Outcome::Failed))?;
             let at = self.parts.partition_point(|(start, _)| *start < gap.start);
             self.parts.insert(at, (gap.start, bytes));
@@ -284,7 +288,9 @@ impl MeteredRead {
         if range.is_empty() {
             return Ok((self.confirmed().await?, ByteStream::empty(self.held)));
         }
-        let opened = timed(Phase::Store, self.catalog.open(&self.held, self.seen, range.clone())).await;
+        let timed = timing(Phase::Store);
+        let opened = self.catalog.open(&self.held, self.seen, range.clone()).await;
+        drop(timed);
         match opened {
             Ok((found, opened)) => Ok((found, ByteStream::new(self.held, opened.body, range.end - range.start))),
             Err(error) => {

@@ -70,6 +70,16 @@ pub(super) struct Held {
     waiting: Option<Waker>,
 }
 
+/// When a lease was won.
+pub(super) struct Times {
+    /// When the call that won it was first sent.
+    pub(super) sent: Uptime,
+    /// When its answer came.
+    pub(super) answered: Uptime,
+    /// The lease's time left, ms, as the answer said.
+    pub(super) left: u64,
+}
+
 enum Step {
     Wait(u64),
     Extend(u64),
@@ -77,15 +87,13 @@ enum Step {
 }
 
 impl Reservation {
-    /// Takes an admitted lease into use. `sent` is when the call that won it was first sent, `left`
-    /// the lease's time left, ms, as its answer said.
+    /// Takes an admitted lease into use.
     pub(super) fn open(
         hold: impl FnOnce(Mutex<Held>) -> Hold,
         desk: &Arc<Desk>,
         place: Place,
         lease: Lease,
-        sent: Uptime,
-        left: u64,
+        Times { sent, answered, left }: Times,
     ) -> Self {
         let held = Held {
             handed: 0,
@@ -95,7 +103,7 @@ impl Reservation {
             fence: desk.fence(sent, left),
             renew_at: sent.plus(desk.renew_ms()),
             retry_at: sent,
-            progress_at: Uptime::now(),
+            progress_at: answered,
             kept: false,
             stirred: false,
             ended: None,

@@ -7,7 +7,11 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 
+use super::access_line::AccessLines;
 use crate::config::{ConfigError, LogConfig, LogFormat};
+
+/// The target of the access log's lines.
+pub const ACCESS: &str = "artifactd::access";
 
 /// The target of the lines that tell what was changed in the account books.
 pub const CHANGES: &str = "artifactd::changes";
@@ -44,8 +48,12 @@ pub fn start(config: &LogConfig) -> Result<(), ConfigError> {
     }
     // A second call in one process keeps the first subscriber.
     let _ = match config.format {
-        LogFormat::Text => lines.try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+        LogFormat::Text => lines.map_event_format(|others| AccessLines { format: LogFormat::Text, others }).try_init(),
+        LogFormat::Json => lines
+            .json()
+            .flatten_event(true)
+            .map_event_format(|others| AccessLines { format: LogFormat::Json, others })
+            .try_init(),
     };
     Ok(())
 }

@@ -8,6 +8,7 @@
 //! - [`observed`]: store, ledger and authenticator, with what they do being counted and timed.
 //! - [`health`]: how the store and the ledger are doing, for `/readyz?verbose`.
 
+mod access_line;
 pub mod health;
 pub mod logs;
 pub mod metrics;

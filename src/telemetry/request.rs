@@ -1,7 +1,7 @@
 //! What is noted of a request while it is served, for its line in the log and its trace.
 //!
 //! The notes stand beside the task that serves the request, so that nothing on the way has to hand
-//! them on: [`timed`] adds to those of the request that it runs for, and does nothing elsewhere.
+//! them on: [`timing`] adds to those of the request that it runs for, and does nothing elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -84,8 +84,8 @@ impl Notes {
     }
 
     /// Serves the request that these are the notes of.
-    pub async fn scope<T>(self: &Arc<Self>, serve: impl Future<Output = T>) -> T {
-        NOTES.scope(Arc::clone(self), serve).await
+    pub fn scope<F: Future>(self: &Arc<Self>, serve: F) -> impl Future<Output = F::Output> + use<F> {
+        NOTES.scope(Arc::clone(self), serve)
     }
 
     /// Notes a charge, bytes.
@@ -150,16 +150,20 @@ pub fn asks(key_id: &str) {
     let _ = NOTES.try_with(|notes| notes.key_id.set(key_id.to_owned()));
 }
 
-/// Notes how long `work` takes, also when it is given up.
-pub async fn timed<T>(phase: Phase, work: impl Future<Output = T>) -> T {
-    struct Timer(Phase, Instant);
-    impl Drop for Timer {
-        fn drop(&mut self) {
-            let _ = NOTES.try_with(|notes| notes.took(self.0, self.1));
-        }
+/// A phase that goes on until this is dropped. A guard, and no future around the work: each such would copy the
+/// work twice, and every one around it again.
+#[must_use]
+pub struct Timing(Phase, Instant);
+
+/// Notes how long a phase takes, from now until the guard is dropped: also when the work is given up.
+pub fn timing(phase: Phase) -> Timing {
+    Timing(phase, Instant::now())
+}
+
+impl Drop for Timing {
+    fn drop(&mut self) {
+        let _ = NOTES.try_with(|notes| notes.took(self.0, self.1));
     }
-    let _timer = Timer(phase, Instant::now());
-    work.await
 }
 
 #[cfg(test)]
@@ -170,13 +174,19 @@ mod tests {
     async fn what_is_done_for_a_request_is_noted_with_it() {
         let trace = TraceContext { trace_id: 1, span_id: 2, parent: None, sampled: true };
         let notes = Notes::begin(Some(trace));
-        let pause = || tokio::time::sleep(Duration::from_millis(2));
-        timed(Phase::Auth, pause()).await;
+        let timed = async |phase| {
+            let _timing = timing(phase);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        };
+        timed(Phase::Auth).await;
         notes
             .scope(async {
-                timed(Phase::Stat, pause()).await;
-                timed(Phase::Stat, pause()).await;
-                let given_up = timed(Phase::Reserve, std::future::pending::<()>());
+                timed(Phase::Stat).await;
+                timed(Phase::Stat).await;
+                let given_up = async {
+                    let _timing = timing(Phase::Reserve);
+                    std::future::pending::<()>().await;
+                };
                 assert!(tokio::time::timeout(Duration::from_millis(2), given_up).await.is_err());
                 asks("k");
                 leads_to(Route::of("/v1/trials"));

@@ -23,8 +23,6 @@ pub(super) struct Reader {
     left: Range<u64>,
     buffers: Arc<Buffers>,
     pace: Pace,
-    /// When the last chunk was handed out.
-    handed_out: Instant,
     /// Whether the file system can tell that a read would block.
     tells: bool,
     /// Whether the file is known to have been what it was when the first chunk had been read.
@@ -39,11 +37,11 @@ pub(super) async fn stream(mut reader: Reader) -> Result<BoxStream<'static, Resu
 }
 
 fn chunks(reader: Reader) -> BoxStream<'static, Result<Bytes, StoreError>> {
-    Box::pin(stream::try_unfold(reader, |mut reader| async move {
-        let most = reader.pace.next(reader.handed_out.elapsed());
+    let begun = (reader, Instant::now());
+    Box::pin(stream::try_unfold(begun, |(mut reader, handed_out)| async move {
+        let most = reader.pace.next(handed_out.elapsed());
         let next = reader.next(most).await?;
-        reader.handed_out = Instant::now();
-        Ok(next.map(|bytes| (bytes, reader)))
+        Ok(next.map(|bytes| (bytes, (reader, Instant::now()))))
     }))
 }
 
@@ -51,8 +49,7 @@ impl Reader {
     /// The bytes `left` of the file, which must lie within its size.
     pub(super) fn new(file: OpenFile, left: Range<u64>, buffers: Arc<Buffers>) -> Self {
         let OpenFile { file, version } = file;
-        let (pace, handed_out) = (Pace::default(), Instant::now());
-        Self { file, version, left, buffers, pace, handed_out, tells: true, begun: false }
+        Self { file, version, left, buffers, pace: Pace::default(), tells: true, begun: false }
     }
 
     /// The next bytes, at most `most` of them.

@@ -202,27 +202,31 @@ impl Root {
         self.look()?;
         let path = if key.is_empty() { "." } else { key };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
-        self.resolve(path, flags, ResolveFlags::empty()).map_err(Denial::of)
+        resolve(&self.directory(), path, flags, ResolveFlags::empty()).map_err(Denial::of)
     }
 
-    /// What a file is gets asked before it is opened, because opening a device may act on it; and
-    /// once more afterwards, because it may have been replaced.
+    /// What a file is gets asked before it is opened, because opening a device may act on it. That it is what
+    /// was opened, and has not been replaced meanwhile, is asked when its first bytes have been read and before
+    /// any is handed out.
     fn open_regular(&self, key: &str, how: ResolveFlags) -> rustix::io::Result<OpenFile> {
-        Version::of(self.resolve(key, OFlags::PATH, how)?)?;
-        let file = File::from(self.resolve(key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, how)?);
-        let version = Version::of(&file)?;
-        Ok(OpenFile { file: Arc::new(file), version })
+        let directory = self.directory();
+        let version = Version::of(resolve(&directory, key, OFlags::PATH, how)?)?;
+        let file = resolve(&directory, key, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, how)?;
+        Ok(OpenFile { file: Arc::new(File::from(file)), version })
     }
 
-    fn resolve(&self, path: &str, flags: OFlags, how: ResolveFlags) -> rustix::io::Result<OwnedFd> {
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let directory = Arc::clone(&self.current.load().directory);
-        loop {
-            match rustix::fs::openat2(&directory, path, flags, Mode::empty(), beneath | how) {
-                Err(Errno::INTR | Errno::AGAIN) if how.is_empty() => {}
-                result => return result,
-            }
+    fn directory(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.current.load().directory)
+    }
+}
+
+fn resolve(directory: &OwnedFd, path: &str, flags: OFlags, how: ResolveFlags) -> rustix::io::Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    loop {
+        match rustix::fs::openat2(directory, path, flags, Mode::empty(), beneath | how) {
+            Err(Errno::INTR | Errno::AGAIN) if how.is_empty() => {}
+            result => return result,
         }
     }
 }
