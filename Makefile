@@ -118,7 +118,8 @@ bench: bench-ledger
 
 .PHONY: bench-ledger
 bench-ledger: ## Reads metered per second, in Redis and in a file, and what they cost (ARGS=--quick: the short form)
-	cargo bench --locked --bench ledger -- $(ARGS)
+	cargo bench --locked --bench ledger --no-run
+	taskset -c 1 cargo bench --locked --bench ledger -- $(ARGS)
 
 .PHONY: tools
 tools: $(TOOLS) ## Only install what the tests need

@@ -1,9 +1,9 @@
 //! What a metered read costs: reserve and settle, in Redis and in a file.
 //!
-//! `make bench-ledger`, or `cargo bench --bench ledger -- [--quick] [DIRECTORY]`. The embedded ledger's
-//! file is written in DIRECTORY (default: the system's place for temporary files), whose disk decides
-//! what durable costs. A `redis-server` of its own is started from the path; nothing else should have
-//! much to do meanwhile, for server and clients share the machine.
+//! `make bench-ledger`, or `taskset -c 1 cargo bench --bench ledger -- [--quick] [DIRECTORY]`. The embedded
+//! ledger's file is written in DIRECTORY (default: the system's place for temporary files), whose disk decides
+//! what durable costs. A `redis-server` of its own, from the path, has the first processor, and the clients the
+//! second; nothing else should have much to do meanwhile.
 //!
 //! Everything is measured in one run, beside what the same client gets of a script that does nothing,
 //! so that ratios hold on any machine. "us Redis" is the server's own processor time for each.

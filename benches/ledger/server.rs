@@ -1,4 +1,4 @@
-//! A Redis of our own.
+//! A Redis of our own, on the first processor.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -33,13 +33,26 @@ impl Server {
     async fn start_with(settings: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let mut process = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
+        let mut process = Command::new("taskset")
+            .args([
+                "-c",
+                "0",
+                "redis-server",
+                "--port",
+                &port.to_string(),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+            ])
             .arg(directory.path())
             .args(settings)
             .stdout(Stdio::null())
             .spawn()
-            .expect("redis-server is on the path");
+            .expect("taskset is on the path");
         let info = format!("redis://127.0.0.1:{port}").into_connection_info().unwrap();
         let tcp = info.tcp_settings().clone().set_nodelay(true);
         let client = redis::Client::open(info.set_tcp_settings(tcp)).unwrap();

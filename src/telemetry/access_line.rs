@@ -84,21 +84,10 @@ impl Line {
         }
     }
 
-    /// Milliseconds have three places, and as decimal fractions no shorter form than that.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the bounds of a u64")]
     fn put_fraction(&mut self, value: f64) {
-        let thousandths = (value * 1000.0).round();
-        let exact = value.is_sign_positive() && thousandths < 1e12 && thousandths / 1000.0 == value;
-        if exact {
-            let thousandths = thousandths as u64;
-            put_digits(&mut self.text, thousandths / 1000, 1);
-            self.text.push('.');
-            match thousandths % 1000 {
-                rest if rest % 100 == 0 => put_digits(&mut self.text, rest / 100, 1),
-                rest if rest % 10 == 0 => put_digits(&mut self.text, rest / 10, 2),
-                rest => put_digits(&mut self.text, rest, 3),
-            }
-        } else if self.json {
+        // Of such numbers both formats have the same, and this way costs less.
+        let alike = value == 0.0 || (1e-3..1e15).contains(&value.abs());
+        if self.json || alike {
             self.text.push_str(&serde_json::to_string(&value).unwrap_or_default());
         } else {
             let _ = write!(self.text, "{value:?}");
