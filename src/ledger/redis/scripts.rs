@@ -17,10 +17,10 @@ pub(super) struct Script {
 /// Every script of a ledger. The file of the same name in `lua/` says keys, arguments and replies.
 #[derive(Debug)]
 pub(super) struct Scripts {
-    /// Reserves and settles.
-    pub(super) calls: Script,
-    /// The same for settles alone, which free memory.
+    pub(super) reserves: Script,
     pub(super) settles: Script,
+    /// Both together.
+    pub(super) calls: Script,
     pub(super) extend: Script,
     pub(super) usage: Script,
     pub(super) history: Script,
@@ -100,10 +100,13 @@ impl Scripts {
                 numbers.iter().fold(format!("{flags}{clock}{body}"), |code, (name, number)| code.replace(name, number));
             Script { sha: redis::Script::new(&code).get_hash().to_owned(), code }
         };
-        let calls = [lua!("today", "allowed"), OF_RESERVE, lua!("reserve"), OF_SETTLE, lua!("settle", "each")].concat();
+        let reserves = [lua!("allowed"), OF_RESERVE, lua!("reserve")].concat();
+        let settles = [OF_SETTLE, lua!("settle")].concat();
+        let make = |calls: &[&str]| [lua!("today"), &calls.concat(), lua!("each")].concat();
         Self {
-            calls: script(WRITES, &calls),
-            settles: script(ENDS, &calls),
+            reserves: script(WRITES, &make(&[&reserves])),
+            settles: script(ENDS, &make(&[&settles])),
+            calls: script(WRITES, &make(&[&reserves, &settles])),
             extend: script(ENDS, lua!("today", "whole", "record", "extend")),
             usage: script(
                 ENDS,
@@ -181,7 +184,7 @@ mod tests {
     fn a_running_service_has_no_script_that_takes_the_time_from_its_caller() {
         let policy = Policy { rules: Rules::default(), allowance: Allowance::Unlimited, zone: ResetZone::UTC };
         let scripts = Scripts::new(&policy, false);
-        for script in [&scripts.calls, &scripts.settles, &scripts.expire, &scripts.look] {
+        for script in [&scripts.calls, &scripts.reserves, &scripts.settles, &scripts.expire, &scripts.look] {
             assert!(script.code.contains("redis.call('TIME')"));
             assert!(!script.code.contains("ARGV[#ARGV]"));
         }

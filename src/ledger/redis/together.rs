@@ -69,8 +69,14 @@ impl Redis {
     /// What a script answers to calls, in their order.
     async fn ask(&self, deadline: Instant, calls: &[&Addressed]) -> Result<Vec<Reply<Done>>, Unavailable> {
         let scripts = self.scripts();
-        let only_settles = calls.iter().all(|(_, call)| call.kind == Kind::Settle);
-        let script = if only_settles { &scripts.settles } else { &scripts.calls };
+        let all = |kind| calls.iter().all(|(_, call)| call.kind == kind);
+        let script = if all(Kind::Settle) {
+            &scripts.settles
+        } else if all(Kind::Reserve) {
+            &scripts.reserves
+        } else {
+            &scripts.calls
+        };
         let mut order: Vec<_> = (0..calls.len()).collect();
         order.sort_by_key(|n| (&calls[*n].0, calls[*n].1.kind));
         let sorted: Vec<_> = order.iter().map(|n| calls[*n]).collect();

@@ -1,4 +1,4 @@
--- Makes calls, those of one project and kind after the other.
+-- Makes calls, those of one project and kind after the other. A script for one kind has nothing of the other.
 --   KEYS 1, ARGV 1 today.lua; ARGV 1 goes on with the kind of the first calls, and those calls
 --   KEYS n, ARGV n   what all keys of a project begin with; a kind, `R` or `S`, and its calls: reserve.lua, settle.lua
 --   What is answered to the calls of ARGV 1 if that is all; else a list of such answers, in place of one a
