@@ -66,6 +66,7 @@ pub mod cli;
 pub mod config;
 pub mod cursor;
 pub mod demo;
+mod encoding;
 pub mod error;
 pub mod http;
 pub mod ledger;

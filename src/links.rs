@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
@@ -16,14 +16,12 @@ use crate::access::{Authenticator, Downloader};
 use crate::artifact::{ArtifactName, TrialId};
 use crate::catalog::{Catalog, Found};
 use crate::cursor;
+use crate::encoding::SEGMENT;
 use crate::error::{Error, Kind, Result};
 use crate::ledger::{Clock, Ledger, LedgerTime, Link, LinkId, Unavailable};
 use crate::link::{Claims, DEFAULT_LIFE_SECONDS, MIN_LIFE_SECONDS, SigningKeys};
 use crate::listing::{ListQuery, page_limit};
 use crate::store::ETag;
-
-/// What may stand in a path segment as it is (RFC 3986 §2.3).
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The use case.
 pub struct Links {

@@ -34,20 +34,8 @@ impl Server {
         let directory = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let mut process = Command::new("taskset")
-            .args([
-                "-c",
-                "0",
-                "redis-server",
-                "--port",
-                &port.to_string(),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-                "--dir",
-            ])
+            .args(["-c", "0", "redis-server"])
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
             .arg(directory.path())
             .args(settings)
             .stdout(Stdio::null())

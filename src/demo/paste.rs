@@ -2,14 +2,12 @@
 
 use std::fmt::Write;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use serde_json::json;
 
 use super::DemoKeys;
 use crate::artifact::{ArtifactName, TrialId};
-
-/// What may stand in a path segment as it is (RFC 3986 §2.3).
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+use crate::encoding::SEGMENT;
 
 /// What the lines speak of.
 #[derive(Debug)]

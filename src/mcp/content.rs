@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::artifact::image::Sound;
 use crate::artifact::text::{self, Encoding, Plan, Window};
 use crate::catalog::Found;
+use crate::encoding::SEGMENT;
 use crate::links::Minted;
 
 /// The most that an answer with a window of the default size may hold, in UTF-16 code units:
@@ -103,7 +104,7 @@ pub(super) fn image(found: &Found, sound: &Sound, bytes: &[u8]) -> Vec<Value> {
 /// What is said of a file that is not shown: `why`, what it is, and how to get it.
 pub(super) fn metadata(found: &Found, what: &str, why: &str, base_url: &str, link: Option<&Minted>) -> String {
     let trial = found.trial();
-    let id = percent_encoding::utf8_percent_encode(&found.name().artifact_id(), PATH_SEGMENT).to_string();
+    let id = percent_encoding::utf8_percent_encode(&found.name().artifact_id(), SEGMENT).to_string();
     let link = link.map_or_else(String::new, |Minted { url, expires_at, .. }| {
         format!("\n- GET {url}   (a link that needs no key and ends at {expires_at})")
     });
@@ -115,7 +116,3 @@ pub(super) fn metadata(found: &Found, what: &str, why: &str, base_url: &str, lin
         identity(found)
     )
 }
-
-/// What is not written as it is in a path segment (RFC 3986 §3.3): all but `unreserved`.
-const PATH_SEGMENT: &percent_encoding::AsciiSet =
-    &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

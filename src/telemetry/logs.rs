@@ -47,13 +47,12 @@ pub fn start(config: &LogConfig) -> Result<(), ConfigError> {
         lines = lines.with_ansi(false);
     }
     // A second call in one process keeps the first subscriber.
-    let _ = match config.format {
-        LogFormat::Text => lines.map_event_format(|others| AccessLines { format: LogFormat::Text, others }).try_init(),
-        LogFormat::Json => lines
-            .json()
-            .flatten_event(true)
-            .map_event_format(|others| AccessLines { format: LogFormat::Json, others })
-            .try_init(),
+    let format = config.format;
+    let _ = match format {
+        LogFormat::Text => lines.map_event_format(|others| AccessLines { format, others }).try_init(),
+        LogFormat::Json => {
+            lines.json().flatten_event(true).map_event_format(|others| AccessLines { format, others }).try_init()
+        }
     };
     Ok(())
 }

@@ -6,6 +6,8 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use sha2::{Digest, Sha256};
 
+use crate::encoding::hex;
+
 const PREFIX: &str = "epk_";
 const RANDOM_BYTES: usize = 32;
 
@@ -83,16 +85,6 @@ fn is_hex(text: &str) -> bool {
 /// The value of a digit that [`is_hex`] allows.
 const fn nibble(digit: u8) -> u8 {
     if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
-}
-
-/// Lower-case hex digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::secret::hex;
 use super::{Access, Grant, InvalidKeys, Key, Scope, Secret, parse};
+use crate::encoding::hex;
 
 /// How long a writer waits for another one.
 const LOCK_WAIT: Duration = Duration::from_secs(5);

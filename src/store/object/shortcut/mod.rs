@@ -21,19 +21,20 @@ use jiff::Timestamp;
 use object_store::aws::AwsCredentialProvider;
 use object_store::client::{HttpRequest, HttpResponse};
 use object_store::path::Path;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, utf8_percent_encode};
 use tokio::time::Instant;
 
 use self::signature::{Signer, Wanted};
 use super::super::Stat;
 use super::client::{Asked, Client, Head, Host};
 use super::{refusal, wire};
+use crate::encoding::SEGMENT;
 use crate::telemetry::trace;
 
 pub(super) use self::rest::Rest;
 
 /// How `object_store` writes a key in a URL.
-const KEY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+const KEY: &AsciiSet = &SEGMENT.remove(b'/');
 
 /// The headers of a request that is nothing but a signed read. One that has others is not imitated.
 const KNOWN: [&str; 6] =
@@ -149,7 +150,7 @@ impl Way {
             return None;
         }
         let base = uri.path().strip_suffix(&utf8_percent_encode(key, KEY).to_string())?;
-        let text = |name: &str| headers.get(name)?.to_str().ok();
+        let text = |name: &str| wire::text_of(headers, name);
         let signer = match text("authorization") {
             Some(authorization) => {
                 let scope = authorization.strip_prefix("AWS4-HMAC-SHA256 Credential=")?.split(", ").next()?;

@@ -10,6 +10,8 @@ use jiff::Timestamp;
 use object_store::aws::AwsCredential;
 use sha2::{Digest as _, Sha256};
 
+use crate::encoding::hex;
+
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
 /// What is asked for, in the words of a request.
@@ -136,12 +138,6 @@ impl Signer {
 
 fn keyed(key: &[u8]) -> Hmac<Sha256> {
     Hmac::new_from_slice(key).expect("HMAC takes a key of any length")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 #[cfg(test)]
