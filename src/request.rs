@@ -69,17 +69,17 @@ impl fmt::Display for RequestId {
 /// and no id is: a proxy that looks at another line than this service must not let anyone in.
 #[must_use]
 pub fn credentials(headers: &HeaderMap) -> Credentials {
-    let text = |name: HeaderName| {
+    let text = |name: &HeaderName| {
         let mut lines = headers.get_all(name).iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
         let first = lines.next()?;
-        let joined = lines.fold(first, |joined, line| joined + "," + line);
-        Some(joined.trim().to_owned())
+        Some(lines.fold(first, |joined, line| joined + "," + line))
     };
-    let key = text(AUTHORIZATION).and_then(|value| {
-        let (scheme, key) = value.split_once(' ')?;
+    let key = text(&AUTHORIZATION).and_then(|value| {
+        let (scheme, key) = value.trim().split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().to_owned())
     });
-    Credentials { key, workspace: text(WORKSPACE_ID), project: text(PROJECT_ID) }
+    let id = |name| text(name).map(|value| value.trim().to_owned());
+    Credentials { key, workspace: id(&WORKSPACE_ID), project: id(&PROJECT_ID) }
 }
 
 #[cfg(test)]

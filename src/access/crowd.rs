@@ -1,21 +1,31 @@
 //! How much of one key, or of one project, may run at once, so that it leaves room for others.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// So many names are kept before those at rest are forgotten.
+const FEW: usize = 64;
 
 /// Counts what runs, by the name of whose it is.
 #[derive(Debug, Clone)]
 pub struct Crowd {
-    /// Only names that have something running.
-    running: Arc<Mutex<HashMap<String, usize>>>,
+    names: Arc<Mutex<Names>>,
     most: usize,
+}
+
+#[derive(Debug)]
+struct Names {
+    running: HashMap<String, Arc<AtomicUsize>>,
+    /// When it has so many, those of whom nothing runs are forgotten.
+    room: usize,
 }
 
 impl Crowd {
     /// At most `most` of one name, which is not 0.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { running: Arc::default(), most }
+        Self { names: Arc::new(Mutex::new(Names { running: HashMap::new(), room: FEW })), most }
     }
 
     /// How much of one name may run.
@@ -27,36 +37,44 @@ impl Crowd {
     /// A place for one more of this name; `None` if as many run as may.
     #[must_use]
     pub fn enter(&self, name: &str) -> Option<Place> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        match running.get_mut(name) {
-            Some(count) if *count >= self.most => return None,
-            Some(count) => *count += 1,
-            None => drop(running.insert(name.to_owned(), 1)),
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = match names.running.get(name) {
+            Some(running) => Arc::clone(running),
+            None => names.introduce(name),
+        };
+        // Counts rise under the lock alone.
+        if running.load(Relaxed) >= self.most {
+            return None;
         }
-        Some(Place { running: Arc::clone(&self.running), name: name.to_owned() })
+        running.fetch_add(1, Relaxed);
+        Some(Place(running))
     }
 
-    /// Whether nothing runs, and so nothing is kept.
+    /// How much runs in all.
     #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    pub(crate) fn running(&self) -> usize {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.running.values().map(|running| running.load(Relaxed)).sum()
+    }
+}
+
+impl Names {
+    fn introduce(&mut self, name: &str) -> Arc<AtomicUsize> {
+        if self.running.len() >= self.room {
+            self.running.retain(|_, running| running.load(Relaxed) > 0);
+            self.room = FEW.max(2 * self.running.len());
+        }
+        Arc::clone(self.running.entry(name.to_owned()).or_default())
     }
 }
 
 /// One place; given back on drop, so also when the client goes away.
 #[derive(Debug)]
-pub struct Place {
-    running: Arc<Mutex<HashMap<String, usize>>>,
-    name: String,
-}
+pub struct Place(Arc<AtomicUsize>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        match running.get_mut(&self.name) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(running.remove(&self.name)),
-        }
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 
@@ -73,6 +91,18 @@ mod tests {
         drop(one);
         let three = crowd.enter("k").expect("given back");
         drop((two, three, other));
-        assert!(crowd.is_empty(), "nothing is kept of a name at rest");
+        assert_eq!(crowd.running(), 0);
+    }
+
+    #[test]
+    fn names_at_rest_are_forgotten_and_others_counted_on() {
+        let crowd = Crowd::new(1);
+        let held: Vec<_> = (0..100).map(|n| crowd.enter(&format!("held {n}")).expect("free")).collect();
+        for n in 0..10_000 {
+            assert!(crowd.enter(&format!("{n}")).is_some());
+            assert!(crowd.names.lock().expect("not poisoned").running.len() <= 2 * held.len());
+        }
+        assert!((0..100).all(|n| crowd.enter(&format!("held {n}")).is_none()));
+        assert_eq!(crowd.running(), held.len());
     }
 }

@@ -1,6 +1,5 @@
 //! The headers of content: what it is called, what a browser may do with it.
 
-use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use axum::body::Body;
@@ -103,9 +102,7 @@ fn content_disposition(file_name: &str, inline: bool) -> String {
 
 /// The value of an `ETag` field.
 pub(super) fn etag(etag: &ETag) -> HeaderValue {
-    let mut text = String::with_capacity(etag.opaque().len() + "W/\"\"".len());
-    write!(text, "{etag}").expect("a String takes all text");
-    value(text)
+    value([if etag.is_weak() { "W/\"" } else { "\"" }, etag.opaque(), "\""].concat())
 }
 
 fn value(text: String) -> HeaderValue {

@@ -103,6 +103,6 @@ mod tests {
         drop(second);
         let again = take("p").expect("given back");
         drop((first, third, again));
-        assert!(places.reads().is_empty() && places.of_project.is_empty());
+        assert!(places.reads().is_empty() && places.of_project.running() == 0);
     }
 }

@@ -2,9 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::store::local::MOST_OPEN;
+
 /// Descriptors for all that is neither a served connection nor what it reads: the ledger, logs, the
-/// runtime, and connections that are turned away.
-const OWN: u64 = 64 + super::door::SPARE as u64;
+/// runtime, connections that are turned away, and files that stay open a moment longer.
+const OWN: u64 = 64 + super::door::SPARE as u64 + MOST_OPEN as u64;
 
 /// How many of `wanted` connections there can be while each of them can still read a file. Raises
 /// the process's limit as far as it may: the usual 1024 is for programs that use `select`.
@@ -38,7 +40,7 @@ mod tests {
         for (descriptors, wanted, connections) in [
             (None, 4096, 4096),
             (Some(1 << 20), 4096, 4096),
-            (Some(1024), 4096, 448),
+            (Some(1024), 4096, 384),
             (Some(1024), 100, 100),
             (Some(10), 100, 1),
         ] {

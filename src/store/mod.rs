@@ -28,17 +28,17 @@ pub const MAX_PAGE: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ETag {
     weak: bool,
-    opaque: String,
+    opaque: Arc<str>,
 }
 
 impl ETag {
     /// A strong validator: equal tags mean equal bytes.
-    pub fn strong(opaque: impl Into<String>) -> Self {
+    pub fn strong(opaque: impl Into<Arc<str>>) -> Self {
         Self { weak: false, opaque: opaque.into() }
     }
 
     /// A weak validator: equal tags mean equivalent content, and never serve as a precondition.
-    pub fn weak(opaque: impl Into<String>) -> Self {
+    pub fn weak(opaque: impl Into<Arc<str>>) -> Self {
         Self { weak: true, opaque: opaque.into() }
     }
 
@@ -105,8 +105,8 @@ pub struct Stat {
 pub struct Kept(Option<Arc<dyn Any + Send + Sync>>);
 
 impl Kept {
-    fn new(kept: impl Any + Send + Sync) -> Self {
-        Self(Some(Arc::new(kept)))
+    fn of(kept: Arc<impl Any + Send + Sync>) -> Self {
+        Self(Some(kept))
     }
 
     fn get<T: Any>(&self) -> Option<&T> {

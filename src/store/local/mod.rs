@@ -1,14 +1,16 @@
 //! A directory as a store: for one machine, for demonstrations, for a folder of trials as it is.
 //!
 //! Every path is resolved beneath the directory by the kernel, without following a symbolic link in
-//! any segment. A directory that takes the place of the first one is noticed within about a second. Only regular files exist: links, FIFOs,
-//! sockets and devices are neither listed nor opened. A file that the service may not read does not
-//! exist either, so that what is listed can be read; listings count it as skipped.
+//! any segment. A directory that takes the place of the first one, or of a folder in it, is noticed within
+//! about a second. Only regular files exist: links, FIFOs, sockets and devices are neither listed nor
+//! opened. A file that the service may not read does not exist either, so that what is listed can be
+//! read; listings count it as skipped.
 //!
 //! A file's validator is made of inode, size, mtime and ctime in nanoseconds. It is weak while the
 //! file is younger than two seconds, since a file system's clock may not tell two writes of the same
 //! moment apart.
 
+mod looked;
 mod read;
 mod root;
 mod walk;
@@ -16,15 +18,18 @@ mod walk;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 
+pub use self::looked::MOST_OPEN;
+use self::looked::{Looked, Looks};
 use self::read::Reader;
-use self::root::{Denial, OpenFile, Root};
+use self::root::{Denial, LOOK_AGAIN_AFTER, OpenFile, Root};
 use super::buffers::Buffers;
-use super::{Folders, Kept, Opened, Page, Stat, Store, StoreError};
+use super::{Folders, Opened, Page, Stat, Store, StoreError};
 use crate::artifact::has_sound_segments;
 
 /// How long one step on the file system (a page, a stat, a chunk) may take before the store counts as
@@ -39,6 +44,7 @@ const MAX_LENT: usize = 128;
 #[derive(Debug, Clone)]
 pub struct Local {
     root: Arc<Root>,
+    looks: Arc<Looks>,
     buffers: Arc<Buffers>,
 }
 
@@ -49,22 +55,22 @@ impl Local {
     /// # Errors
     /// The directory is missing, is none, cannot be searched, or the kernel lacks `openat2`.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Arc::new(Root::open(path)?), buffers: Buffers::new(MAX_LENT) })
+        Ok(Self { root: Arc::new(Root::open(path)?), looks: Arc::default(), buffers: Buffers::new(MAX_LENT) })
     }
-}
-
-/// What a look keeps: the file that it opened.
-struct Looked {
-    key: String,
-    file: OpenFile,
 }
 
 #[async_trait]
 impl Store for Local {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
-        let file = self.open_file(key).await?;
-        let stat = file.version.stat();
-        Ok(Stat { kept: Kept::new(Looked { key: key.to_owned(), file }), ..stat })
+        let now = Instant::now();
+        if let Some(looked) = self.looks.recall(key, now) {
+            return Ok(looked.stat());
+        }
+        let looked = Looked::new(key, self.open_file(key).await?, now);
+        if self.looks.keep(&looked) {
+            tokio::spawn(close_old(Arc::downgrade(&self.looks)));
+        }
+        Ok(looked.stat())
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
@@ -85,14 +91,14 @@ impl Store for Local {
 
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
         super::check_range(of, &range)?;
-        let file = match of.kept.get() {
+        let file = match of.kept.get().and_then(|looked: &Looked| looked.file(key, of)) {
             // What took its place since has changed its ctime, which shows when it is read.
-            Some(Looked { key: looked, file }) if looked == key => file.clone(),
-            _ => self.open_file(key).await?,
+            Some(file) => file,
+            None => {
+                let file = self.open_file(key).await?;
+                file.version.is(of).then_some(file).ok_or(StoreError::Changed)?
+            }
         };
-        if !file.version.is(of) {
-            return Err(StoreError::Changed);
-        }
         Ok(Opened { stat: of.clone(), body: read::stream(Reader::new(file, range, Arc::clone(&self.buffers))).await? })
     }
 }
@@ -114,6 +120,17 @@ impl Local {
             Denial::Absent | Denial::Unfit => StoreError::NotFound,
             Denial::Fault(error) => StoreError::unavailable(error),
         })
+    }
+}
+
+/// Closes the files of looks that nobody asks for any more.
+async fn close_old(looks: Weak<Looks>) {
+    loop {
+        tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+        match looks.upgrade() {
+            Some(looks) if looks.close_old(Instant::now()) => {}
+            _ => break,
+        }
     }
 }
 

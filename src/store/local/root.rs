@@ -20,8 +20,8 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// What opening anything but a regular file is answered with, as the kernel does for sockets.
 const IRREGULAR: Errno = Errno::NXIO;
 
-/// For how long the path of the root is taken to name the directory that is open.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// For how long a path is taken to name what was opened by it.
+pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The directory that everything is resolved beneath. Where its path comes to name another one (it
 /// was made anew, or something was mounted on it), that one is taken; where it names none, the
@@ -100,7 +100,7 @@ impl Version {
         self.size == stat.size && self.opaque() == stat.etag.opaque()
     }
 
-    /// The validator's text: four numbers in hexadecimal, written by hand since every read does it twice.
+    /// The validator's text: four numbers in hexadecimal, written by hand since every look does it.
     fn opaque(&self) -> String {
         let nanos = |(seconds, nanos): (i64, u64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
         let numbers = [self.inode.into(), self.size.into(), nanos(self.mtime), nanos(self.ctime)];
