@@ -7,7 +7,7 @@
 //! ```text
 //! find    ──► store.stat ──────────► Found      answers are made of it; it can be opened
 //!                                      ▲
-//! recall  ──► seconds of memory ──► Recalled    it can only be opened: the store then says whether
+//! recall  ──► a moment's memory ──► Recalled    it can only be opened: the store then says whether
 //!                                               it is still the present version
 //! ```
 
@@ -18,6 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 
 use self::memory::Memory;
@@ -74,9 +75,12 @@ impl Catalog {
     /// The artifact as it was seen a moment ago, if it was. Asks the store nothing.
     #[must_use]
     pub fn recall(&self, who: &Viewer, trial: &TrialId, name: &ArtifactName) -> Option<Recalled> {
-        let memory = self.memory.as_ref()?;
         let key = self.layout.object_key(who.project(), trial, name);
-        let Some((stat, kind)) = memory.recall(&key, Instant::now()) else {
+        let known = match &self.memory {
+            Some(memory) => memory.recall(&key, Instant::now()),
+            None => self.store.recall(&key).map(|stat| (stat, None)),
+        };
+        let Some((stat, kind)) = known else {
             count("miss");
             return None;
         };
@@ -261,7 +265,7 @@ fn found(who: &Viewer, trial: &TrialId, name: &ArtifactName, key: String, stat: 
 }
 
 fn count(recall: &'static str) {
-    metrics().recalls.get_or_create(&RecallLabels { recall }).inc();
+    metrics().recalls.with(&RecallLabels { recall }, Counter::inc);
 }
 
 /// A store's error in the caller's terms.

@@ -3,6 +3,7 @@
 pub mod forwarded;
 pub mod number;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -69,17 +70,22 @@ impl fmt::Display for RequestId {
 /// and no id is: a proxy that looks at another line than this service must not let anyone in.
 #[must_use]
 pub fn credentials(headers: &HeaderMap) -> Credentials {
-    let text = |name: &HeaderName| {
-        let mut lines = headers.get_all(name).iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
-        let first = lines.next()?;
-        Some(lines.fold(first, |joined, line| joined + "," + line))
-    };
-    let key = text(&AUTHORIZATION).and_then(|value| {
+    let key = field(headers, &AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.trim().split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().to_owned())
     });
-    let id = |name| text(name).map(|value| value.trim().to_owned());
+    let id = |name| field(headers, name).map(|value| value.trim().to_owned());
     Credentials { key, workspace: id(&WORKSPACE_ID), project: id(&PROJECT_ID) }
+}
+
+/// The value of a field.
+fn field<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, str>> {
+    let mut lines = headers.get_all(name).iter().map(|line| {
+        let line = line.as_bytes();
+        str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed)
+    });
+    let first = lines.next()?;
+    Some(lines.fold(first, |joined, line| joined + "," + line))
 }
 
 #[cfg(test)]

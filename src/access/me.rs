@@ -47,7 +47,7 @@ impl From<&Principal> for Me {
             }),
             key_id: principal.key_id.clone(),
             kind: principal.kind,
-            capabilities: principal.capabilities.clone(),
+            capabilities: principal.capabilities.iter().collect(),
         }
     }
 }

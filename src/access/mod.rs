@@ -12,7 +12,7 @@ pub use crowd::Crowd;
 pub use keys::{KeyRing, WatchedKeys};
 pub use me::Me;
 pub use principal::{
-    Capability, Credentials, Downloader, KeyKind, Preset, Principal, QuotaManager, QuotaReader, Viewer,
+    Capabilities, Capability, Credentials, Downloader, KeyKind, Preset, Principal, QuotaManager, QuotaReader, Viewer,
 };
 pub use upstream::Upstream;
 

@@ -122,9 +122,7 @@ fn make(options: Create) -> Result<(Key, crate::access::keys::Secret), Failure> 
             let id = options.project.ok_or("--project is needed")?;
             let access = match options.preset {
                 Some(preset) => Access::Preset(preset),
-                None if !options.capabilities.is_empty() => {
-                    Access::Capabilities(options.capabilities.into_iter().collect())
-                }
+                None if !options.capabilities.is_empty() => Access::List(options.capabilities.into_iter().collect()),
                 None => return Err("--preset or --capability is needed".into()),
             };
             let workspace = options.workspace.map_or_else(|| WorkspaceId::parse("default"), Ok)?;
@@ -159,7 +157,7 @@ fn grant(text: &str) -> Result<Grant, String> {
         Ok(preset) => Access::Preset(preset),
         Err(_) => {
             let each = access.split(',').map(capability).collect::<Result<_, _>>();
-            Access::Capabilities(each.map_err(|e| format!("project-automation, read-only, or some, by commas, {e}"))?)
+            Access::List(each.map_err(|e| format!("project-automation, read-only, or some, by commas, {e}"))?)
         }
     };
     let workspace = WorkspaceId::parse(workspace).map_err(|e| e.to_string())?;
@@ -207,7 +205,7 @@ fn table(keys: &[Key], now: Timestamp) -> String {
 fn described(grant: &Grant) -> String {
     let access = match &grant.access {
         Access::Preset(preset) => preset.as_str().to_owned(),
-        Access::Capabilities(set) => set.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(","),
+        Access::List(set) => set.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(","),
     };
     format!("{}/{}:{access}", grant.project.workspace, grant.project.id)
 }

@@ -15,6 +15,7 @@ use tower::Service as _;
 
 use super::log::{self, Followed};
 use super::problem::{self, Problem};
+use super::{Front, direct};
 use crate::error::{Error, Kind};
 use crate::ledger::WarnAt;
 use crate::request::forwarded::Network;
@@ -67,27 +68,27 @@ impl Room {
 /// request.
 pub struct Around {
     fronts: Router,
+    front: Arc<Front>,
     room: Room,
     observers: Arc<Observers>,
 }
 
 impl Around {
-    /// Stands around `fronts`.
+    /// Stands around `fronts`, of which the one for people and scripts is `front`.
     #[must_use]
-    pub const fn new(fronts: Router, room: Room, observers: Arc<Observers>) -> Self {
-        Self { fronts, room, observers }
+    pub const fn new(fronts: Router, front: Arc<Front>, room: Room, observers: Arc<Observers>) -> Self {
+        Self { fronts, front, room, observers }
     }
 
     /// Answers a request that came from `peer`: names it, logs it, and turns what went wrong into an
     /// answer, a panic included.
-    pub async fn answer(&self, mut request: Request, peer: Option<IpAddr>) -> http::Response<Followed> {
+    pub async fn answer(&self, request: Request, peer: Option<IpAddr>) -> http::Response<Followed> {
         let id = RequestId::of(request.headers());
-        request.extensions_mut().insert(id.clone());
         let trace =
             self.observers.spans.as_ref().map(|_| TraceContext::of(request.headers(), self.observers.sample_percent));
         let notes = Notes::begin(trace);
         let line = log::Line::begin(&request, &id, peer, &notes, &self.observers);
-        let answered = AssertUnwindSafe(notes.scope(self.serve(request))).catch_unwind();
+        let answered = AssertUnwindSafe(notes.scope(self.serve(request, &id))).catch_unwind();
         let response = match answered.await {
             Ok(response) => response,
             Err(panic) => Problem::from(Error::internal(log::panic_text(&*panic))).into_response(),
@@ -99,12 +100,18 @@ impl Around {
         line.follow(response)
     }
 
-    async fn serve(&self, request: Request) -> Response {
+    async fn serve(&self, request: Request, id: &RequestId) -> Response {
         if let Some(refusal) = self.room.refusal()
             && !matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics")
         {
             return Problem::from(refusal).into_response();
         }
+        let (mut head, body) = request.into_parts();
+        if let Some(names) = direct::names(&head) {
+            return direct::answer(&self.front, id, names, &head).await;
+        }
+        head.extensions.insert(id.clone());
+        let request = Request::from_parts(head, body);
         match self.fronts.clone().call(request).await {
             Ok(response) => response,
             Err(never) => match never {},

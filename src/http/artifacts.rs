@@ -5,11 +5,13 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use http::request::Parts;
 use serde_json::json;
 
 use super::Front;
 use super::content::{Ask, Way, serve};
 use super::extract::{ArtifactPath, ContentParams, ListParams, Params, TrialPath};
+use super::headers::Disposition;
 use super::openapi::{Operation, Routes, parameters};
 use super::problem::Problem;
 use crate::access::Principal;
@@ -18,6 +20,8 @@ use crate::listing::{ArtifactItem, ArtifactPage, TrialPage};
 use crate::request::RequestId;
 
 const TAG: &str = "Artifacts";
+/// The bytes of an artifact.
+pub(super) const CONTENT: &str = "/v1/trials/{trial_id}/artifacts/{artifact_id}/content";
 /// The first item of a listing, as parameters.
 const FIRST_ITEM: [(&str, &str); 2] =
     [("trial_id", "$request.path.trial_id"), ("artifact_id", "$response.body#/items/0/artifact_id")];
@@ -67,7 +71,7 @@ pub(super) fn routes() -> Routes {
         .takes(parameters::artifact_id())
         .answers::<ArtifactItem>(200, "The artifact.", item)
         .refuses(&["INVALID_NAME", "TRIAL_NOT_FOUND", "ARTIFACT_NOT_FOUND", "STORE_UNAVAILABLE"]);
-    let downloaded = Operation::get("/v1/trials/{trial_id}/artifacts/{artifact_id}/content", "downloadArtifact", TAG)
+    let downloaded = Operation::get(CONTENT, "downloadArtifact", TAG)
         .says(
             "The bytes of an artifact",
             "Inert in a browser, whatever the run wrote. The whole size is reserved while the answer runs, for each \
@@ -151,12 +155,25 @@ async fn content(
     State(front): State<Arc<Front>>,
     who: Principal,
     request_id: RequestId,
-    ArtifactPath(trial, name): ArtifactPath,
+    names: ArtifactPath,
     Params(params): Params<ContentParams>,
     request: Request,
 ) -> Result<Response, Problem> {
+    let (request, _body) = request.into_parts();
+    content_of(&front, &who, &request_id, &names, params.disposition(), &request).await
+}
+
+/// Answers with the content of an artifact, if the key may have it.
+pub(super) async fn content_of(
+    front: &Front,
+    who: &Principal,
+    request_id: &RequestId,
+    ArtifactPath(trial, name): &ArtifactPath,
+    disposition: Result<Disposition>,
+    request: &Parts,
+) -> Result<Response, Problem> {
     let who = who.downloader()?;
-    let (method, headers) = (request.method(), request.headers());
-    let ask = Ask { method, headers, disposition: params.disposition()?, request_id: &request_id };
-    Ok(serve(&front.reads, Way::Key(&who, &trial, &name), ask).await?)
+    let (method, headers) = (&request.method, &request.headers);
+    let ask = Ask { method, headers, disposition: disposition?, request_id };
+    Ok(serve(&front.reads, Way::Key(&who, trial, name), ask).await?)
 }

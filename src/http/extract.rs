@@ -77,8 +77,15 @@ impl<S: Send + Sync> FromRequestParts<S> for ArtifactPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let PathOf((trial, id)) = PathOf::<(String, String)>::from_request_parts(parts, state).await?;
-        let trial = TrialId::parse(&trial).map_err(invalid_id)?;
-        Ok(Self(trial, ArtifactName::from_artifact_id(&id).map_err(invalid_id)?))
+        Self::of(&trial, &id)
+    }
+}
+
+impl ArtifactPath {
+    /// The trial and the artifact of these segments.
+    pub(super) fn of(trial: &str, id: &str) -> Result<Self, Problem> {
+        let trial = TrialId::parse(trial).map_err(invalid_id)?;
+        Ok(Self(trial, ArtifactName::from_artifact_id(id).map_err(invalid_id)?))
     }
 }
 

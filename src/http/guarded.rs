@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::header::{HOST, WWW_AUTHENTICATE};
+use http::request::Parts;
 use http::{HeaderValue, Version};
 
 use super::Front;
@@ -37,15 +38,17 @@ where
 {
     type Future = BoxFuture<'static, Response>;
 
-    fn call(self, mut request: Request, front: Arc<Front>) -> Self::Future {
+    fn call(self, request: Request, front: Arc<Front>) -> Self::Future {
         async move {
             leads_to(self.route);
             if !self.keyed {
                 return self.handler.call(request, front).await;
             }
-            match admit(&front, &mut request).await {
-                Ok(places) => {
-                    let response = self.handler.call(request, front).await;
+            let (mut head, body) = request.into_parts();
+            match admit(&front, &head).await {
+                Ok((who, places)) => {
+                    head.extensions.insert(who);
+                    let response = self.handler.call(Request::from_parts(head, body), front).await;
                     response.map(|body| Body::new(Placed { body, _places: places }))
                 }
                 Err(refused) => refused,
@@ -77,15 +80,14 @@ impl Places {
     }
 }
 
-/// Finds out who asks, notes it with the request, and finds room for it.
-async fn admit(front: &Front, request: &mut Request) -> Result<Places, Response> {
+/// Finds out who asks, and finds room for it.
+pub(super) async fn admit(front: &Front, request: &Parts) -> Result<(Principal, Places), Response> {
     one_host(request).map_err(IntoResponse::into_response)?;
-    let credentials = credentials(request.headers());
+    let credentials = credentials(&request.headers);
     match front.access.authenticate(&credentials).await {
         Ok(principal) => {
             let places = Places::take(front, &principal).map_err(|full| Problem::from(full).into_response())?;
-            request.extensions_mut().insert(principal);
-            Ok(places)
+            Ok((principal, places))
         }
         Err(error) => {
             let mut response = Problem::from(error).into_response();
@@ -101,9 +103,9 @@ async fn admit(front: &Front, request: &mut Request) -> Result<Places, Response>
 
 /// RFC 9112 §3.2: a request of HTTP/1.1 with no Host, or with two, is answered 400. Proxies choose
 /// among several in different ways.
-fn one_host(request: &Request) -> Result<(), Problem> {
-    let hosts = request.headers().get_all(HOST).iter().count();
-    if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
+fn one_host(request: &Parts) -> Result<(), Problem> {
+    let hosts = request.headers.get_all(HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && request.version == Version::HTTP_11) {
         return Err(Error::new(Kind::InvalidRequest, "Send the Host header, once.").into());
     }
     Ok(())

@@ -3,6 +3,7 @@
 //! ```text
 //! request id ─► access log ─► panics ─► room? ─┬─► health, signed links
 //!                                              ├─► authentication ─► trials, artifacts, links, quota, me
+//!                                              ├─► an artifact's content, past the router
 //!                                              └─► every other path: a JSON 404
 //! ```
 //!
@@ -16,6 +17,7 @@ mod artifacts;
 mod body;
 mod conditional;
 mod content;
+mod direct;
 mod extract;
 mod guarded;
 mod headers;

@@ -210,7 +210,7 @@ impl Desk {
                     match reply {
                         Settlement::Settled(bytes) => {
                             let channel = call.context.channel.as_str();
-                            metrics().charged_bytes.get_or_create(&ChannelLabels { channel }).inc_by(bytes);
+                            metrics().charged_bytes.with(&ChannelLabels { channel }, |charged| charged.inc_by(bytes));
                         }
                         Settlement::TooLate => {
                             metrics().late_settles.inc();

@@ -236,7 +236,8 @@ impl Hold {
             }
         };
         let labels = OutcomeLabels { outcome: outcome.as_str() };
-        metrics().reservation_seconds.get_or_create(&labels).observe(self.begun.elapsed().as_secs_f64());
+        let age = self.begun.elapsed().as_secs_f64();
+        metrics().reservation_seconds.with(&labels, |ages| ages.observe(age));
         let (actual, day, deadline) = {
             let held = self.held();
             (held.handed, held.day, held.deadline)

@@ -110,7 +110,7 @@ impl Server {
         let quota = Arc::new(Quota::new(Arc::clone(&ledger), config.quota.reset_zone.clone(), warnings));
         let agents = mcp::Front::new(Arc::clone(&access), Arc::clone(&listing), Arc::clone(&reads), config);
         let agents = mcp::router(agents.with_links(Arc::clone(&links)));
-        let people = Front {
+        let people = Arc::new(Front {
             access,
             of_key: Crowd::new(config.limits.requests_per_key),
             of_project: Crowd::new(config.limits.requests_per_project),
@@ -121,8 +121,8 @@ impl Server {
             quota,
             health: health.clone(),
             draining: draining.clone(),
-        };
-        let mut fronts = http::router(Arc::new(people)).merge(agents);
+        });
+        let mut fronts = http::router(Arc::clone(&people)).merge(agents);
         if config.http.metrics_listen.is_none() {
             fronts = fronts.merge(http::metrics_routes());
         }
@@ -133,8 +133,9 @@ impl Server {
             trusted_proxies: config.http.networks(),
             warn_at: config.warn_at(),
         });
-        let turning_away = Arc::new(Around::new(fronts.clone(), Room::None, Arc::clone(&observers)));
-        let routes = Arc::new(Around::new(fronts, Room::UntilDraining(draining.clone()), observers));
+        let turning_away =
+            Arc::new(Around::new(fronts.clone(), Arc::clone(&people), Room::None, Arc::clone(&observers)));
+        let routes = Arc::new(Around::new(fronts, people, Room::UntilDraining(draining.clone()), observers));
         let sending = sending.map(FutureExt::boxed);
         let limits = config.limits.clone();
         Self { routes, turning_away, ledger, links, health, sending, tracker, draining, limits }

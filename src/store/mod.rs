@@ -217,6 +217,12 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Unavailable`].
     async fn stat(&self, key: &str) -> Result<Stat, StoreError>;
 
+    /// What a look of a moment ago said, where the store has it at hand. It may not be so any more, and does to
+    /// open that version: [`open`](Store::open) finds out. Strong, and not empty.
+    fn recall(&self, _key: &str) -> Option<Stat> {
+        None
+    }
+
     /// Up to `limit` objects whose keys begin with `prefix` (plain text, not whole segments),
     /// sorted by the key's bytes, strictly after `after` (any key, or an earlier [`Page::next`]).
     /// A limit counts as at least 1 and at most [`MAX_PAGE`].

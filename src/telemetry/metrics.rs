@@ -17,6 +17,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::process::Process;
+use super::series::Series;
 use crate::ledger::Channel;
 
 /// The media type of the exposition: Prometheus' text format.
@@ -148,16 +149,16 @@ metrics! {
     answer_bytes: Family<RouteLabels, Counter> = "answer" in Bytes, "Bytes of the bodies of answers";
     connections: Gauge = "connections_open", "Connections that are open";
     reads: Gauge = "reads_open", "Reads that are open, each with a reservation";
-    charged_bytes: Family<ChannelLabels, Counter> =
+    charged_bytes: Series<ChannelLabels, Counter> =
         "charged" in Bytes, "Bytes that reads are charged, by the way they went";
     refusals: Family<CodeLabels, Counter> = "refusals", "Requests that were answered with an error, by its code";
-    reservation_seconds: Seconds<OutcomeLabels> = "reservation_age" in Seconds,
-        "How old reservations are when they end, by how the read ended", Seconds::new_with_constructor(age);
+    reservation_seconds: Series<OutcomeLabels, Histogram> = "reservation_age" in Seconds,
+        "How old reservations are when they end, by how the read ended", Seconds::new_with_constructor(age as fn() -> _).into();
     ledger_seconds: Seconds<CallLabels> =
         "ledger_call" in Seconds, "Calls to the ledger, by call and result", Seconds::new_with_constructor(latency);
     store_seconds: Seconds<CallLabels> = "store_call" in Seconds,
         "Calls to the store until their answer begins, by call and result", Seconds::new_with_constructor(latency);
-    recalls: Family<RecallLabels, Counter> = "store_recalls",
+    recalls: Series<RecallLabels, Counter> = "store_recalls",
         "Reads of what the service may have seen seconds ago: a hit saves a look at the store; stale, if it had changed";
     verdicts: Family<VerdictLabels, Counter> = "verdicts", "Images that were judged, by verdict";
     verdict_seconds: Histogram =
@@ -192,10 +193,10 @@ impl Metrics {
             self.settings_reads.get_or_create(&ResultLabels { result }).inc_by(0);
         }
         for recall in ["hit", "miss", "stale"] {
-            self.recalls.get_or_create(&RecallLabels { recall }).inc_by(0);
+            self.recalls.with(&RecallLabels { recall }, |recalls| recalls.inc_by(0));
         }
         for channel in [Channel::Http, Channel::Mcp, Channel::Link].map(Channel::as_str) {
-            self.charged_bytes.get_or_create(&ChannelLabels { channel }).inc_by(0);
+            self.charged_bytes.with(&ChannelLabels { channel }, |bytes| bytes.inc_by(0));
         }
         self.verdicts.get_or_create(&VerdictLabels { verdict: "sound" }).inc_by(0);
         self

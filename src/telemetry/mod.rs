@@ -16,6 +16,7 @@ pub mod observed;
 pub mod otlp;
 mod process;
 pub mod request;
+mod series;
 pub mod trace;
 
 pub(crate) use logs::filter;

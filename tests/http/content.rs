@@ -172,3 +172,47 @@ async fn the_audit_is_paged_newest_first() {
     }
     assert_eq!(charges, [5, 4, 3, 2, 1].map(Some));
 }
+
+/// A query that means nothing leads through the router, which the plain path of a download passes by.
+#[tokio::test]
+async fn the_way_past_the_router_leads_to_the_same() {
+    let service = service().await;
+    let keys = &service.keys;
+    let etag = service.get(PATH).await.headers()["etag"].to_str().expect("text").to_owned();
+    let of = |trial: &str, id: &str| format!("/v1/trials/{trial}/artifacts/{id}/content");
+    for (path, key, field, status) in [
+        (PATH.to_owned(), &keys.read_only, None, 200),
+        (PATH.to_owned(), &keys.read_only, Some(("range", "bytes=2-3")), 206),
+        (PATH.to_owned(), &keys.read_only, Some(("range", "bytes=10-")), 416),
+        (PATH.to_owned(), &keys.read_only, Some(("if-none-match", &*etag)), 304),
+        (PATH.to_owned(), &keys.read_only, Some(("if-match", "\"other\"")), 412),
+        (PATH.to_owned(), &keys.read_only, Some(("x-project-id", "another")), 403),
+        (PATH.to_owned(), &keys.read_only, Some(("x-project-id", "no id")), 400),
+        (PATH.to_owned(), &keys.personal, None, 400),
+        (PATH.to_owned(), &keys.viewer, None, 403),
+        (PATH.to_owned(), &keys.operator, Some(("x-project-id", "demo")), 403),
+        (PATH.to_owned(), &keys.foreign, None, 404),
+        (PATH.to_owned(), &"epk_wrong".to_owned(), None, 401),
+        (of("t1", "empty"), &keys.read_only, None, 200),
+        (of("t1", "page.html"), &keys.read_only, None, 200),
+        (of("t1", "none"), &keys.read_only, None, 404),
+        (of("t2", "log.txt"), &keys.read_only, None, 404),
+        (of("t1", "a~2"), &keys.read_only, None, 400),
+        (of("t1", "a~1..~1b"), &keys.read_only, None, 400),
+        (of("~", "log.txt"), &keys.read_only, None, 400),
+    ] {
+        let mut answers = Vec::new();
+        for path in [path.clone(), format!("{path}?nothing")] {
+            let request = service.request(Method::GET, &path, key).header("x-request-id", "same");
+            let answer = field.into_iter().fold(request, |request, (name, value)| request.header(name, value)).send();
+            let answer = answer.await.expect("an answer");
+            let mut headers: Vec<_> =
+                answer.headers().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            headers.retain(|(name, _)| name != "date" && name != "ratelimit");
+            headers.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+            answers.push((answer.status().as_u16(), headers, answer.bytes().await.expect("a body")));
+        }
+        assert_eq!(answers[0].0, status, "{path} {field:?}: {answers:?}");
+        assert_eq!(answers[0], answers[1], "{path} {field:?}");
+    }
+}

@@ -274,7 +274,7 @@ fn grant(project: &str, access: Access) -> Grant {
 
 fn keys(scratch: &Path) -> (Keys, PathBuf) {
     let file = scratch.join("keys.toml");
-    let sees = Access::Capabilities([Capability::JobsRead].into());
+    let sees = Access::List([Capability::JobsRead].into());
     let own = grant(PROJECT, Access::Preset(Preset::ReadOnly));
     let keys = Keys {
         read_only: make_key(&file, "read-only", PROJECT, Preset::ReadOnly),

@@ -2,13 +2,13 @@
 //! names its entry, and one bad entry spoils the file. A service that guessed at identities would
 //! hand files to strangers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::KeyHash;
-use crate::access::{Capability, KeyKind, Preset};
+use crate::access::{Capabilities, Capability, KeyKind, Preset};
 use crate::artifact::{Project, ProjectId, WorkspaceId};
 
 /// The longest key id, in bytes.
@@ -62,16 +62,16 @@ pub enum Access {
     /// A named set.
     Preset(Preset),
     /// A list, not empty.
-    Capabilities(BTreeSet<Capability>),
+    List(Capabilities),
 }
 
 impl Access {
     /// The capabilities meant.
     #[must_use]
-    pub fn capabilities(&self) -> BTreeSet<Capability> {
+    pub fn capabilities(&self) -> Capabilities {
         match self {
             Self::Preset(preset) => preset.capabilities(),
-            Self::Capabilities(set) => set.clone(),
+            Self::List(set) => *set,
         }
     }
 }
@@ -225,11 +225,11 @@ fn grant(
     let access = match (preset, capabilities) {
         (Some(preset), None) => Access::Preset(preset),
         (None, Some(list)) if !list.is_empty() => {
-            let set: BTreeSet<_> = list.iter().copied().collect();
-            if set.len() != list.len() {
+            let set: Capabilities = list.iter().copied().collect();
+            if set.count() != list.len() {
                 return Err("capabilities names one twice".into());
             }
-            Access::Capabilities(set)
+            Access::List(set)
         }
         _ => return Err("exactly one of preset and capabilities (not empty) is needed".into()),
     };

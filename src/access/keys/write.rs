@@ -216,7 +216,7 @@ fn entry(key: &Key) -> String {
 fn fields(grant: &Grant) -> [String; 3] {
     let access = match &grant.access {
         Access::Preset(preset) => format!("preset = {}", quoted(preset.as_str())),
-        Access::Capabilities(set) => {
+        Access::List(set) => {
             let names: Vec<_> = set.iter().map(|capability| quoted(capability.as_str())).collect();
             format!("capabilities = [{}]", names.join(", "))
         }
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn what_is_written_is_what_is_read() {
         let (_dir, file) = file();
-        let some = Access::Capabilities([Capability::JobsRead, Capability::QuotaRead].into());
+        let some = Access::List([Capability::JobsRead, Capability::QuotaRead].into());
         let scopes = [
             Scope::Project(read_only("p")),
             Scope::Project(grant("p:2", some.clone())),

@@ -1,7 +1,5 @@
 //! What a platform's `GET /v1/me` says, judged strictly. Pure.
 
-use std::collections::BTreeSet;
-
 use http::StatusCode;
 use serde::Deserialize;
 
@@ -120,10 +118,10 @@ fn principal(body: &[u8], credentials: &Credentials) -> Result<Principal, String
         return Err("a project key without a project".to_owned());
     }
     let known = |name: &String| Capability::ALL.into_iter().find(|capability| capability.as_str() == name);
-    let mut capabilities: BTreeSet<_> = body.capabilities.iter().filter_map(known).collect();
-    if body.kind == KeyKind::Operator {
-        capabilities.retain(|capability| matches!(capability, Capability::QuotaRead | Capability::QuotaManage));
-    }
+    let fits = |capability: &Capability| {
+        body.kind != KeyKind::Operator || matches!(capability, Capability::QuotaRead | Capability::QuotaManage)
+    };
+    let capabilities = body.capabilities.iter().filter_map(known).filter(fits).collect();
     Ok(Principal { key_id: body.key_id, kind: body.kind, project, capabilities })
 }
 

@@ -46,7 +46,12 @@ impl Looked {
         now.saturating_duration_since(self.at) < LOOK_AGAIN_AFTER
     }
 
-    fn holds(&self) -> bool {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.stat.size == 0
+    }
+
+    /// Whether a new look would say the same.
+    pub(super) fn holds(&self) -> bool {
         Version::of(&self.file.file).is_ok_and(|now| now == self.file.version)
     }
 }
@@ -65,10 +70,9 @@ struct Recent {
 }
 
 impl Looks {
-    /// The last look at `key`, if it is young and a new one would say the same.
+    /// The last look at `key`, if it is young.
     pub(super) fn recall(&self, key: &str, now: Instant) -> Option<Arc<Looked>> {
-        let looked = self.recent().by_key.get(key).filter(|looked| looked.is_young(now)).map(Arc::clone)?;
-        looked.holds().then_some(looked)
+        self.recent().by_key.get(key).filter(|looked| looked.is_young(now)).map(Arc::clone)
     }
 
     /// Keeps a look, unless the file is so young that it may change without its times telling. Whoever keeps the

@@ -63,7 +63,7 @@ impl Local {
 impl Store for Local {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
         let now = Instant::now();
-        if let Some(looked) = self.looks.recall(key, now) {
+        if let Some(looked) = self.looks.recall(key, now).filter(|looked| looked.holds()) {
             return Ok(looked.stat());
         }
         let looked = Looked::new(key, self.open_file(key).await?, now);
@@ -71,6 +71,11 @@ impl Store for Local {
             tokio::spawn(close_old(Arc::downgrade(&self.looks)));
         }
         Ok(looked.stat())
+    }
+
+    fn recall(&self, key: &str) -> Option<Stat> {
+        let looked = self.looks.recall(key, Instant::now())?;
+        (!looked.is_empty()).then(|| looked.stat())
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {

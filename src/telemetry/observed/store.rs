@@ -46,6 +46,10 @@ impl Store for ObservedStore {
         self.note(call!("stat"), begun, self.inner.stat(key).await)
     }
 
+    fn recall(&self, key: &str) -> Option<Stat> {
+        self.inner.recall(key)
+    }
+
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
         let begun = Instant::now();
         self.note(call!("list"), begun, self.inner.list(prefix, after, limit).await)
