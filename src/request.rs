@@ -80,7 +80,8 @@ pub fn credentials(headers: &HeaderMap) -> Credentials {
 
 /// The value of a field.
 fn field<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, str>> {
-    let mut lines = headers.get_all(name).iter().map(|line| {
+    // A request has few: looking at each is sooner done than looking one up.
+    let mut lines = headers.iter().filter(|(its, _)| *its == name).map(|(_, line)| {
         let line = line.as_bytes();
         str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed)
     });

@@ -45,8 +45,15 @@ pub(super) fn precondition_failed() -> Error {
     Error::new(Kind::PreconditionFailed, "This is another version than asked for.")
 }
 
+/// The fields that are judged.
+const FIELDS: [HeaderName; 6] = [IF_MATCH, IF_UNMODIFIED_SINCE, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_RANGE, RANGE];
+
 /// Judges the head of a GET or HEAD request against a version.
 pub(super) fn judge(method: &Method, headers: &HeaderMap, stat: &Stat) -> Verdict {
+    // Most requests have none of them, and few others.
+    if !headers.keys().any(|name| FIELDS.contains(name)) {
+        return Verdict::Whole;
+    }
     if let Some(tags) = list(headers, &IF_MATCH) {
         if !tags.matches(|tag| tag.strong_eq(&stat.etag)) {
             return Verdict::PreconditionFailed;

@@ -22,16 +22,12 @@ use crate::telemetry::request::leads_to;
 
 /// The trial and the artifact whose content is asked for; `None` where that is for the router to find out.
 pub(super) fn names(request: &Parts) -> Option<(&str, &str)> {
-    let uri = &request.uri;
-    if request.method != Method::GET || uri.query().is_some() || uri.path().contains('%') {
-        return None;
-    }
-    let mut segments = uri.path().strip_prefix("/v1/trials/")?.split('/');
-    let mut next = || segments.next().filter(|segment| !segment.is_empty());
-    let (trial, "artifacts", artifact, "content", None) = (next()?, next()?, next()?, next()?, segments.next()) else {
-        return None;
-    };
-    Some((trial, artifact))
+    let plain = request.method == Method::GET && request.uri.query().is_none();
+    let names = request.uri.path().strip_prefix("/v1/trials/").filter(|_| plain)?;
+    let (trial, rest) = names.split_at(names.bytes().position(|byte| byte == b'/')?);
+    let artifact = rest.strip_prefix("/artifacts/")?.strip_suffix("/content")?;
+    let is_segment = |name: &str| !name.is_empty() && !name.bytes().any(|byte| matches!(byte, b'/' | b'%'));
+    (is_segment(trial) && is_segment(artifact)).then_some((trial, artifact))
 }
 
 /// Answers with the content of what was [named](names).

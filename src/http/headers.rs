@@ -1,5 +1,6 @@
 //! The headers of content: what it is called, what a browser may do with it.
 
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
 use axum::body::Body;
@@ -25,6 +26,8 @@ pub(super) enum Disposition {
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
+const CACHING: HeaderValue = HeaderValue::from_static("private, no-cache, no-transform");
+
 /// As many fields as an answer with content has, so that they are stored once.
 const FIELDS: usize = 16;
 
@@ -39,23 +42,33 @@ pub(super) fn answer(status: StatusCode, headers: HeaderMap, body: Body) -> Resp
 /// The headers that every answer about a version of an artifact has, 304 included.
 pub(super) fn of_version(stat: &Stat) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(FIELDS);
+    headers.insert(CACHE_CONTROL, CACHING);
+    add_version(&mut headers, stat);
+    headers
+}
+
+fn add_version(headers: &mut HeaderMap, stat: &Stat) {
     headers.insert(ETAG, etag(&stat.etag));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache, no-transform"));
     if stat.modified >= SystemTime::UNIX_EPOCH {
         headers.insert(LAST_MODIFIED, value(httpdate::fmt_http_date(stat.modified)));
     }
-    headers
 }
 
 /// The headers of the content itself: inert by type and by policy, whatever the run wrote.
 pub(super) fn of_content(name: &ArtifactName, stat: &Stat, disposition: Disposition) -> HeaderMap {
-    let mut headers = of_version(stat);
+    static OF_ALL: LazyLock<HeaderMap> = LazyLock::new(|| {
+        let mut headers = HeaderMap::with_capacity(FIELDS);
+        headers.insert(CACHE_CONTROL, CACHING);
+        headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        add_policies(&mut headers);
+        headers
+    });
+    let mut headers = OF_ALL.clone();
+    add_version(&mut headers, stat);
     let media_type = media::media_type_by_name(name.as_str());
     let inline = disposition == Disposition::Inline && media::may_be_inline(media_type);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CONTENT_DISPOSITION, value(content_disposition(name.file_name(), inline)));
-    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    add_policies(&mut headers);
     headers
 }
 
@@ -102,7 +115,11 @@ fn content_disposition(file_name: &str, inline: bool) -> String {
 
 /// The value of an `ETag` field.
 pub(super) fn etag(etag: &ETag) -> HeaderValue {
-    value([if etag.is_weak() { "W/\"" } else { "\"" }, etag.opaque(), "\""].concat())
+    let mut text = String::with_capacity("W/\"\"".len() + etag.opaque().len());
+    text.push_str(if etag.is_weak() { "W/\"" } else { "\"" });
+    text.push_str(etag.opaque());
+    text.push('"');
+    value(text)
 }
 
 fn value(text: String) -> HeaderValue {
