@@ -144,12 +144,9 @@ fn not_modified(method: &Method, found: &Found) -> Response {
 
 fn head_of(found: &Found, disposition: Disposition, range: Option<&Range<u64>>) -> (StatusCode, HeaderMap) {
     let stat = found.stat();
-    let mut headers = headers::of_content(found.name(), stat, disposition);
-    let Some(range) = range else {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(stat.size));
-        return (StatusCode::OK, headers);
-    };
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
+    let length = range.map_or(stat.size, |range| range.end - range.start);
+    let mut headers = headers::of_content(found.name(), stat, disposition, length);
+    let Some(range) = range else { return (StatusCode::OK, headers) };
     let content_range = format!("bytes {}-{}/{}", range.start, range.end - 1, stat.size);
     headers.insert(CONTENT_RANGE, HeaderValue::from_str(&content_range).expect("digits and punctuation"));
     (StatusCode::PARTIAL_CONTENT, headers)

@@ -6,13 +6,14 @@ use std::time::SystemTime;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::artifact::{ArtifactName, media};
+use crate::request::REQUEST_ID;
 use crate::store::{ETag, Stat};
 
 /// Whether a browser shows the content or saves it.
@@ -28,9 +29,6 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-
 
 const CACHING: HeaderValue = HeaderValue::from_static("private, no-cache, no-transform");
 
-/// As many fields as an answer with content has, so that they are stored once.
-const FIELDS: usize = 16;
-
 /// An answer with these headers and no others, which are not copied one by one.
 pub(super) fn answer(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
     let mut response = Response::new(body);
@@ -41,7 +39,7 @@ pub(super) fn answer(status: StatusCode, headers: HeaderMap, body: Body) -> Resp
 
 /// The headers that every answer about a version of an artifact has, 304 included.
 pub(super) fn of_version(stat: &Stat) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(FIELDS);
+    let mut headers = HeaderMap::new();
     headers.insert(CACHE_CONTROL, CACHING);
     add_version(&mut headers, stat);
     headers
@@ -51,20 +49,26 @@ fn add_version(headers: &mut HeaderMap, stat: &Stat) {
     headers.insert(ETAG, etag(&stat.etag));
     if stat.modified >= SystemTime::UNIX_EPOCH {
         headers.insert(LAST_MODIFIED, value(httpdate::fmt_http_date(stat.modified)));
+    } else {
+        headers.remove(LAST_MODIFIED);
     }
 }
 
-/// The headers of the content itself: inert by type and by policy, whatever the run wrote.
-pub(super) fn of_content(name: &ArtifactName, stat: &Stat, disposition: Disposition) -> HeaderMap {
-    static OF_ALL: LazyLock<HeaderMap> = LazyLock::new(|| {
-        let mut headers = HeaderMap::with_capacity(FIELDS);
+/// The headers of `length` bytes of the content itself: inert by type and by policy, whatever the run wrote.
+pub(super) fn of_content(name: &ArtifactName, stat: &Stat, disposition: Disposition, length: u64) -> HeaderMap {
+    /// What all such answers say, and a place for what each says in its own words, up to the request's id: filling
+    /// one in is cheaper than making one.
+    static FORM: LazyLock<HeaderMap> = LazyLock::new(|| {
+        let own = [ETAG, LAST_MODIFIED, CONTENT_TYPE, CONTENT_DISPOSITION, CONTENT_LENGTH, REQUEST_ID];
+        let mut headers: HeaderMap = own.into_iter().map(|name| (name, HeaderValue::from_static(""))).collect();
         headers.insert(CACHE_CONTROL, CACHING);
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         add_policies(&mut headers);
         headers
     });
-    let mut headers = OF_ALL.clone();
+    let mut headers = FORM.clone();
     add_version(&mut headers, stat);
+    headers.insert(CONTENT_LENGTH, length.into());
     let media_type = media::media_type_by_name(name.as_str());
     let inline = disposition == Disposition::Inline && media::may_be_inline(media_type);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
@@ -158,7 +162,7 @@ mod tests {
             ("x", "application/octet-stream", "attachment; filename=\"x\""),
         ] {
             let name = ArtifactName::parse(name).expect("valid");
-            let headers = of_content(&name, &stat, Disposition::Inline);
+            let headers = of_content(&name, &stat, Disposition::Inline, 1);
             assert_eq!(headers[CONTENT_TYPE], media_type);
             assert_eq!(headers[CONTENT_DISPOSITION], disposition);
             assert_eq!(headers[X_CONTENT_TYPE_OPTIONS], "nosniff");

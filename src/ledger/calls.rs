@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 use super::{Allowance, Day, LedgerTime, LinkId, Outcome};
 use crate::artifact::{ArtifactName, ProjectId, TrialId};
@@ -19,6 +20,11 @@ impl ReservationId {
     #[must_use]
     pub fn new() -> Self {
         Self(Uuid::now_v7())
+    }
+
+    /// The id as text, in a buffer of 36 bytes.
+    pub fn encode(self, buffer: &mut [u8; Hyphenated::LENGTH]) -> &str {
+        self.0.hyphenated().encode_lower(buffer)
     }
 }
 

@@ -36,7 +36,18 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        // In one piece: every settle says one.
+        let (year, month, day) = (self.0.year(), self.0.month(), self.0.day());
+        let digit = |number: i16, place: i16| b'0' + u8::try_from(number / place % 10).unwrap_or_default();
+        let [y, m, d] = [year, month.into(), day.into()];
+        let text = [
+            [digit(y, 1000), digit(y, 100), digit(y, 10), digit(y, 1), b'-'],
+            [digit(m, 10), digit(m, 1), b'-', digit(d, 10), digit(d, 1)],
+        ];
+        match str::from_utf8(text.as_flattened()) {
+            Ok(text) if year >= 0 => f.write_str(text),
+            _ => write!(f, "{}", self.0),
+        }
     }
 }
 
@@ -273,5 +284,9 @@ mod tests {
         let day = Day::parse("2026-03-01").expect("valid");
         assert_eq!(day.plus(-1).to_string(), "2026-02-28");
         assert!(day.plus(i64::MIN) < day && day < day.plus(i64::MAX));
+        for days in (-4_000_000..4_000_000).step_by(997) {
+            let day = day.plus(days);
+            assert_eq!(day.to_string(), day.0.to_string());
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! that it answers. So what these calls say is packed, texts come as they are stored, and an answer names
 //! only the calls that were not simply done. `reserve.lua` and `settle.lua` have the formats.
 
+use uuid::fmt::Hyphenated;
+
 use super::gather::Addressed;
 use super::packed::{Packed, put_long, put_number, put_short};
 use super::reply::{self, Answer, nonsense};
@@ -39,7 +41,7 @@ impl Call {
     pub(super) fn reserve(call: &Reserve, rules: &Rules) -> Self {
         let mut packed = Vec::with_capacity(512);
         let (amount, grant) = (call.size, call.size.min(rules.credit_bytes));
-        packed.extend_from_slice(call.id.to_string().as_bytes());
+        packed.extend_from_slice(call.id.encode(&mut [0; Hyphenated::LENGTH]).as_bytes());
         put_number(&mut packed, call.not_after.0);
         put_number(&mut packed, amount);
         put_short(&mut packed, &[&call.context.link_id.map(|link| link.to_string()).unwrap_or_default()]);
@@ -50,12 +52,12 @@ impl Call {
 
     pub(super) fn settle(call: &Settle, rules: &Rules) -> Self {
         let mut packed = Vec::with_capacity(1024);
-        let (id, outcome) = (call.id.to_string(), call.outcome.as_str());
+        let outcome = call.outcome.as_str();
         let (size, actual) = (call.size.min(MAX_AMOUNT), call.actual.min(MAX_AMOUNT));
         let (amount, grant) = (actual.min(size), size.min(rules.credit_bytes));
         let (day, context) = (call.day.map(|day| day.to_string()), line::context(&call.context));
         let day = day.as_deref().unwrap_or_default();
-        packed.extend_from_slice(id.as_bytes());
+        packed.extend_from_slice(call.id.encode(&mut [0; Hyphenated::LENGTH]).as_bytes());
         packed.extend_from_slice(if day.is_empty() { NO_DAY } else { day }.as_bytes());
         [amount, size, actual].into_iter().for_each(|number| put_number(&mut packed, number));
         // In parts, not formatted: every read pays for it.

@@ -94,7 +94,8 @@ impl<T> Lane<T> {
 
     /// The next that wait, at most so many. Who has left meanwhile is passed over.
     fn take(&mut self, most: usize) -> (Vec<Addressed>, Vec<oneshot::Sender<Told<T>>>) {
-        let (mut calls, mut callers) = (Vec::new(), Vec::new());
+        let most = most.min(self.waiting.len());
+        let (mut calls, mut callers) = (Vec::with_capacity(most), Vec::with_capacity(most));
         while calls.len() < most
             && let Some(one) = self.waiting.pop_front()
         {

@@ -20,7 +20,7 @@ impl Names {
 
     /// What all keys of a project begin with.
     pub(super) fn base(&self, project: &ProjectId) -> String {
-        format!("{}{{{project}}}:", self.root)
+        [&self.root, "{", project.as_str(), "}:"].concat()
     }
 
     /// The sweeper's list of projects.

@@ -22,15 +22,23 @@ pub(super) fn json(value: impl Serialize) -> String {
     serde_json::to_string(&value).expect("strings are JSON")
 }
 
+fn put_json(to: &mut Vec<u8>, value: impl Serialize) {
+    serde_json::to_writer(to, &value).expect("strings are JSON");
+}
+
 /// The subject of a read.
 pub(super) fn context(context: &Context) -> String {
-    let head = json((context.channel.as_str(), &context.key_id));
-    let (trial, artifact, request) = (context.trial.as_str(), context.artifact.as_str(), &context.request_id);
-    let rest = match context.link_id {
-        None => json((trial, artifact, request)),
-        Some(link) => json((trial, artifact, request, link)),
-    };
-    [head, rest].join("\t")
+    let Context { key_id, channel, trial, artifact, request_id, link_id } = context;
+    let (trial, artifact) = (trial.as_str(), artifact.as_str());
+    let escaped_and_all = 64 + 2 * (key_id.len() + trial.len() + artifact.len() + request_id.len());
+    let mut text = Vec::with_capacity(escaped_and_all);
+    put_json(&mut text, (channel.as_str(), key_id));
+    text.push(b'\t');
+    match link_id {
+        None => put_json(&mut text, (trial, artifact, request_id)),
+        Some(link) => put_json(&mut text, (trial, artifact, request_id, link)),
+    }
+    String::from_utf8(text).expect("JSON of strings is text")
 }
 
 /// The subject of an adjustment.

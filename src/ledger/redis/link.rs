@@ -187,8 +187,9 @@ impl Link {
 }
 
 fn command(name: &str, script: &str, keys: &[&str], arguments: &[&[u8]]) -> Cmd {
-    let mut command = redis::cmd(name);
-    command.arg(script).arg(keys.len()).arg(keys).arg(arguments);
+    let length = keys.iter().map(|key| key.len()).chain(arguments.iter().map(|argument| argument.len())).sum::<usize>();
+    let mut command = Cmd::with_capacity(3 + keys.len() + arguments.len(), name.len() + script.len() + 20 + length);
+    command.arg(name).arg(script).arg(keys.len()).arg(keys).arg(arguments);
     command
 }
 

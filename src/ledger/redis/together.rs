@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::Redis;
 use super::calls::{self, Call, Done, Kind};
@@ -27,11 +27,11 @@ impl Redis {
         loop {
             match self.calls.join(self.lane(base), call.clone()) {
                 Turn::Lead(lead) => return self.lead(deadline, lead).await,
-                Turn::Wait(told) => match timeout_at(deadline, told).await {
-                    Ok(Ok(Told::Lead(lead))) => return self.lead(deadline, lead).await,
-                    Ok(Ok(Told::Answer(answer))) => return answer,
-                    Ok(Err(_)) => {}
-                    Err(_) => return Err(Unavailable("Redis did not answer in time".into())),
+                // No longer than the one who leads it waits for Redis.
+                Turn::Wait(told) => match told.await {
+                    Ok(Told::Lead(lead)) => return self.lead(deadline, lead).await,
+                    Ok(Told::Answer(answer)) => return answer,
+                    Err(_) => {}
                 },
             }
         }
@@ -108,7 +108,9 @@ type Group<'a> = &'a [&'a Addressed];
 fn packed(groups: &[Group<'_>], today: &Today) -> Vec<Vec<u8>> {
     let mut day = today.packed.as_slice();
     let pack = |group: &Group<'_>| {
-        let mut packed = std::mem::take(&mut day).to_vec();
+        let length: usize = group.iter().map(|(_, call)| call.packed().len()).sum();
+        let mut packed = Vec::with_capacity(day.len() + 1 + length);
+        packed.extend_from_slice(std::mem::take(&mut day));
         packed.push(group[0].1.letter());
         group.iter().for_each(|(_, call)| packed.extend_from_slice(call.packed()));
         packed
