@@ -175,3 +175,96 @@ fn judged<T>(bytes: &[u8], length: u64, judge: impl Fn(&Head<'_>) -> Option<T>) 
     };
     Ok(Some(Judged { verdict, length: said, head_bytes, reusable }))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is made of a head when any is hoped for: the length of its body, its own, and whether the connection
+    /// can be used again.
+    fn read(bytes: &[u8]) -> Result<Option<(u64, usize, bool)>, ()> {
+        Ok(judged(bytes, 3, |_| Some(()))?.map(|it| (it.length, it.head_bytes, it.reusable)))
+    }
+
+    /// Lines of heads, good and bad.
+    fn line() -> impl Strategy<Value = String> {
+        let known = proptest::sample::select(vec![
+            "Content-Length: 3",
+            "content-length:3",
+            "Content-Length: 03",
+            "Content-Length: +3",
+            "Content-Length: 3, 3",
+            "Content-Length: ",
+            "Content-Length: 18446744073709551616",
+            "Content-Length: 3\u{b}",
+            "Content-Length : 3",
+            "Transfer-Encoding: chunked",
+            "transfer-encoding: identity",
+            "Connection: close",
+            "connection: Keep-Alive, CLOSE",
+            "ETag: \"v\"",
+            "X: é",
+            " folded",
+            ": nameless",
+            "no colon",
+            "X:\r",
+            "X: a\nb",
+            "",
+        ]);
+        let harmless =
+            proptest::sample::select(vec!["ETag: \"v\"", "Connection: keep-alive", "X:", "Accept-Ranges: bytes"]);
+        prop_oneof![4 => known.prop_map(str::to_owned), 4 => harmless.prop_map(str::to_owned), 1 => "\\PC{0,20}"]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// A length is taken only where a careful reader of the lines finds that one alone tells the end, and a
+        /// connection is used again only where nothing speaks against it.
+        #[test]
+        fn only_a_head_that_says_one_length_is_taken(
+            start in proptest::sample::select(vec![
+                "HTTP/1.1 200 OK", "HTTP/1.1 206 Partial Content", "HTTP/1.1 204 None", "HTTP/1.1 304 Same",
+                "HTTP/1.1 100 Continue", "HTTP/1.0 200 OK", "HTTP/1.1 200", "HTTP/2 200 OK", "HTTP/1.1 999 What", "",
+            ]),
+            mut lines in proptest::collection::vec(line(), 0..6),
+            length in any::<bool>(),
+        ) {
+            if length {
+                lines.push("Content-Length: 3".to_owned());
+            }
+            let head = [&[start.to_owned()], &*lines, &[String::new(), String::new()]].concat().join("\r\n");
+            let Ok(Some((said, head_bytes, reusable))) = read(head.as_bytes()) else { return Ok(()) };
+            let head = std::str::from_utf8(&head.as_bytes()[..head_bytes]).expect("cut behind a line");
+            let fields: Vec<_> = head.lines().skip(1).filter_map(|line| line.split_once(':')).collect();
+            let values = |name: &str| -> Vec<_> {
+                fields.iter().filter(|(its, _)| its.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).collect()
+            };
+            prop_assert!(head.starts_with("HTTP/1.1 2") || head.starts_with("HTTP/1.1 9"), "{head:?}");
+            let [length] = values("content-length")[..] else { panic!("not one length: {head:?}") };
+            prop_assert!(length.bytes().all(|byte| byte.is_ascii_digit()), "{:?}", head);
+            prop_assert_eq!(length.parse::<u64>().ok(), Some(said));
+            prop_assert!(values("transfer-encoding").is_empty(), "{:?}", head);
+            let closes = values("connection").iter().any(|value| value.to_ascii_lowercase().contains("close"));
+            prop_assert_eq!(reusable, !closes);
+        }
+
+        /// A head is the same wherever its bytes are cut, and whatever comes behind it.
+        #[test]
+        fn a_head_that_comes_in_parts_is_the_same(body in proptest::collection::vec(any::<u8>(), 0..9)) {
+            let head = b"HTTP/1.1 206 Partial Content\r\nContent-Length: 3\r\nETag: \"v\"\r\n\r\n";
+            for cut in 0..head.len() {
+                prop_assert_eq!(read(&head[..cut]), Ok(None));
+            }
+            prop_assert_eq!(read(&[head, &*body].concat()), Ok(Some((3, head.len(), true))));
+        }
+
+        #[test]
+        fn no_bytes_are_too_odd(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes);
+            let _ = read(&[b"HTTP/1.1 200 OK\r\n", &*bytes].concat());
+        }
+    }
+}
