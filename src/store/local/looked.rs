@@ -2,8 +2,8 @@
 //! for is opened once.
 //!
 //! Whatever befalls a file itself shows in its ctime: a write, another name, another file in its place,
-//! its removal. Each look asks for that. Only a folder above it can come to be another one unseen, for
-//! no longer than the root can.
+//! its removal. Each look asks for that, and where it need not show, no file stays open. Only a folder above it
+//! can come to be another one unseen, or something be mounted there, for no longer than with the root.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -75,10 +75,10 @@ impl Looks {
         self.recent().by_key.get(key).filter(|looked| looked.is_young(now)).map(Arc::clone)
     }
 
-    /// Keeps a look, unless the file is so young that it may change without its times telling. Whoever keeps the
-    /// first one is to see to [`close_old`](Self::close_old): whether this one did.
+    /// Keeps a look, unless the file is so young that it may change without its times telling, or lies where they
+    /// do not tell. Whoever keeps the first one is to see to [`close_old`](Self::close_old): whether this one did.
     pub(super) fn keep(&self, looked: &Arc<Looked>) -> bool {
-        if looked.stat.etag.is_weak() {
+        if looked.stat.etag.is_weak() || !looked.file.tells() {
             return false;
         }
         let mut recent = self.recent();
