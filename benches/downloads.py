@@ -8,6 +8,9 @@ which are the services' alone.
 artifactd meters every download: in Redis, or in its embedded ledger, which "on disk" waits for the disk and "in
 memory" (/dev/shm) does not. Beside it runs the same service over a ledger that keeps nothing (`unmetered.rs`):
 what it is better by is the price of metering. Over S3, nginx is a proxy with 8 buffers of 256 KiB.
+
+Every download is of the same file, which artifactd then keeps open from one to the next, as one nginx of these does;
+only "many" are 5,000 files of 1 KiB in turn, each of them opened anew.
 """
 
 import argparse
@@ -24,8 +27,9 @@ import tempfile
 import time
 from pathlib import Path
 
-SIZES = {"1KiB": 1 << 10, "64KiB": 64 << 10, "1MiB": 1 << 20, "64MiB": 64 << 20, "1GiB": 1 << 30}
+SIZES = {"many": 1 << 10, "1KiB": 1 << 10, "64KiB": 64 << 10, "1MiB": 1 << 20, "64MiB": 64 << 20, "1GiB": 1 << 30}
 SPARSE = "1GiB"
+MANY, FILES, IN_TURN = "many", 5000, Path(__file__).with_name("many.lua")
 TICKS = os.sysconf("SC_CLK_TCK")
 SERVER, LOAD = ["taskset", "-c", "0"], ["taskset", "-c", "1"]
 AGAINST = ("nginx sendfile", "nginx without", "nginx proxy", "unmetered", "unmetered over S3")
@@ -81,9 +85,9 @@ class Nginx:
         return [f"http://127.0.0.1:{self.port}/bucket/demo/t1/{name}"]
 
 
-def of_files(root, folder, sendfile, processor=SERVER):
-    name = f"{sendfile}-{processor[-1]}"
-    return Nginx(folder, name, f"sendfile {sendfile};", f"root {root};", processor)
+def of_files(root, folder, sendfile, processor=SERVER, more=""):
+    name = f"{sendfile}-{processor[-1]}{'-open' if more else ''}"
+    return Nginx(folder, name, f"sendfile {sendfile}; {more}", f"root {root};", processor)
 
 
 def of_objects(folder, store):
@@ -148,6 +152,7 @@ def measure(server, name, size, connections, seconds):
     """Downloads a second, and processor time of the server for each, s."""
     before = processor_time(server.process.pid)
     command = [*LOAD, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s"]
+    command += ["-s", str(IN_TURN)] if name == MANY else []
     told = subprocess.run([*command, *server.target(name)], check=True, capture_output=True, text=True).stdout
     used = processor_time(server.process.pid) - before
     assert "Non-2xx" not in told, told
@@ -163,6 +168,10 @@ def measure(server, name, size, connections, seconds):
 def fill(folder, sizes):
     folder.mkdir(parents=True)
     for name in sizes:
+        if name == MANY:
+            for number in range(1, FILES + 1):
+                (folder / f"{MANY}-{number}").write_bytes(os.urandom(SIZES[MANY]))
+            continue
         with open(folder / name, "wb") as file:
             if name == SPARSE:
                 file.truncate(SIZES[name])
@@ -184,6 +193,8 @@ def start(options, scratch, memory, servers):
         local = f'url = "file://{root}/bucket"'
         servers["nginx sendfile"] = of_files(root, scratch, "on")
         servers["nginx without"] = of_files(root, scratch, "off")
+        kept = "open_file_cache max=1000; open_file_cache_valid 1s;"
+        servers["nginx, files kept open"] = of_files(root, scratch, "on", more=kept)
         artifactd("unmetered", local, next(in_memory), serve=(bare,))
         servers["# Redis"] = redis = Redis()
         artifactd("in Redis", local, f"redis://127.0.0.1:{redis.port}")

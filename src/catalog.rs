@@ -30,7 +30,6 @@ use crate::error::{Error, Kind, Result};
 use crate::read::Reservation;
 use crate::store::{Folders, Opened, Page, Stat, Store, StoreError};
 use crate::telemetry::metrics::{RecallLabels, metrics};
-use crate::telemetry::request::{Phase, timing};
 
 pub use self::seen::{Found, Recalled, Seen};
 
@@ -108,9 +107,7 @@ impl Catalog {
 
     /// Asks the store for a stat, and remembers it.
     async fn look(&self, key: &str) -> Result<(Stat, Option<Content>), StoreError> {
-        let timed = timing(Phase::Stat);
         let answer = self.store.stat(key).await;
-        drop(timed);
         let Some(memory) = &self.memory else { return answer.map(|stat| (stat, None)) };
         match answer {
             Ok(stat) => {
@@ -170,9 +167,7 @@ impl Catalog {
     /// # Errors
     /// `STORE_UNAVAILABLE`.
     pub async fn list(&self, prefix: &Prefix, after: Option<&str>, limit: usize) -> Result<Page> {
-        let timed = timing(Phase::Stat);
         let page = self.store.list(&prefix.0, after, limit).await.map_err(refuse)?;
-        drop(timed);
         if let Some(memory) = &self.memory {
             let now = Instant::now();
             page.objects.iter().for_each(|object| memory.saw(&object.key, &object.stat, now));
@@ -185,7 +180,6 @@ impl Catalog {
     /// # Errors
     /// `STORE_UNAVAILABLE`.
     pub async fn folders(&self, prefix: &Prefix, after: Option<&str>, limit: usize) -> Result<Folders> {
-        let _timing = timing(Phase::Stat);
         self.store.folders(&prefix.0, after, limit).await.map_err(refuse)
     }
 

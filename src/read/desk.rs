@@ -98,7 +98,7 @@ impl Desk {
                         desk: Arc::clone(self),
                         call,
                         lease,
-                        begun: Instant::now(),
+                        begun: answered,
                         stir: Notify::new(),
                         runtime: Handle::current(),
                         notes: Notes::current(),
@@ -164,20 +164,21 @@ impl Desk {
         }
     }
 
+    /// Makes a call that may take until `until`, and no longer than a call may.
     async fn timely<T>(&self, until: Instant, call: impl Future<Output = Result<T, Unavailable>>) -> Result<T> {
-        let until = until.min(Instant::now() + Duration::from_millis(self.timing.call_ms));
-        match tokio::time::timeout_at(until, call).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(quota_unavailable().with_source(error)),
-            Err(elapsed) => Err(quota_unavailable().with_source(elapsed)),
-        }
+        within(until.min(self.call_ends()), call).await
+    }
+
+    /// When a call that begins now has taken too long.
+    fn call_ends(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.timing.call_ms)
     }
 
     /// Extends once. The answer comes with the time that the lease had left, ms.
     pub(super) async fn extend(&self, project: &ProjectId, id: ReservationId, grant: u64) -> Result<(Extension, u64)> {
-        let until = Instant::now() + Duration::from_millis(self.timing.call_ms);
+        let until = self.call_ends();
         let asked = self.estimate(Uptime::now(), until).await?;
-        let At { now, reply } = self.timely(until, self.ledger.extend(Extend { project, id, grant, asked })).await?;
+        let At { now, reply } = within(until, self.ledger.extend(Extend { project, id, grant, asked })).await?;
         self.clock.note(now, Uptime::now());
         let left = match &reply {
             Extension::Reserved(lease) => lease.deadline.since(now),
@@ -203,8 +204,7 @@ impl Desk {
         let give_up = Uptime::now().plus(patience_ms);
         let mut backoff = Backoff::new(50, 2_000);
         loop {
-            let until = Instant::now() + Duration::from_millis(self.timing.call_ms);
-            match self.timely(until, self.ledger.settle(call)).await {
+            match within(self.call_ends(), self.ledger.settle(call)).await {
                 Ok(At { now, reply }) => {
                     self.clock.note(now, Uptime::now());
                     match reply {
@@ -286,6 +286,14 @@ impl Backoff {
         let pause = rand::rng().random_range(self.ms / 2..=self.ms);
         self.ms = self.most_ms.min(self.ms * 2);
         Duration::from_millis(pause)
+    }
+}
+
+async fn within<T>(until: Instant, call: impl Future<Output = Result<T, Unavailable>>) -> Result<T> {
+    match tokio::time::timeout_at(until, call).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(quota_unavailable().with_source(error)),
+        Err(elapsed) => Err(quota_unavailable().with_source(elapsed)),
     }
 }
 

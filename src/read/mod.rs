@@ -239,9 +239,7 @@ impl MeteredRead {
     /// `QUOTA_UNAVAILABLE` if the lease was lost.
     pub async fn fetch(&mut self, range: Range<u64>) -> Result<(Found, Bytes)> {
         for gap in gaps(&self.parts, range.clone()) {
-            let timed = timing(Phase::Store);
             let fetched = self.fetch_from_store(gap.clone()).await;
-            drop(timed);
             let bytes = fetched.inspect_err(|_| self.held.end(Outcome::Failed))?;
             let at = self.parts.partition_point(|(start, _)| *start < gap.start);
             self.parts.insert(at, (gap.start, bytes));
@@ -264,6 +262,7 @@ impl MeteredRead {
         let length = range.end - range.start;
         let (found, opened) = self.catalog.open(&self.held, self.seen.clone(), range).await?;
         self.seen = found.into();
+        let _timing = timing(Phase::Store);
         let (mut body, mut bytes) = (opened.body, BytesMut::new());
         while let Some(chunk) = body.next().await {
             let chunk = chunk.map_err(refuse)?;
@@ -288,10 +287,7 @@ impl MeteredRead {
         if range.is_empty() {
             return Ok((self.confirmed().await?, ByteStream::empty(self.held)));
         }
-        let timed = timing(Phase::Store);
-        let opened = self.catalog.open(&self.held, self.seen, range.clone()).await;
-        drop(timed);
-        match opened {
+        match self.catalog.open(&self.held, self.seen, range.clone()).await {
             Ok((found, opened)) => Ok((found, ByteStream::new(self.held, opened.body, range.end - range.start))),
             Err(error) => {
                 self.held.end(Outcome::Failed);

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::clock::Uptime;
@@ -39,7 +38,7 @@ pub(super) struct Hold {
     /// What was asked for.
     pub(super) call: Reserve,
     pub(super) lease: Mutex<Held>,
-    pub(super) begun: Instant,
+    pub(super) begun: Uptime,
     pub(super) stir: Notify,
     /// Where the task runs, wherever the guard is dropped.
     pub(super) runtime: Handle,
@@ -236,7 +235,7 @@ impl Hold {
             }
         };
         let labels = OutcomeLabels { outcome: outcome.as_str() };
-        let age = self.begun.elapsed().as_secs_f64();
+        let age = Duration::from_millis(Uptime::now().since(self.begun)).as_secs_f64();
         metrics().reservation_seconds.with(&labels, |ages| ages.observe(age));
         let (actual, day, deadline) = {
             let held = self.held();

@@ -1,7 +1,7 @@
 //! What is noted of a request while it is served, for its line in the log and its trace.
 //!
 //! The notes stand beside the task that serves the request, so that nothing on the way has to hand
-//! them on: [`timing`] adds to those of the request that it runs for, and does nothing elsewhere.
+//! them on: [`timing`] and [`took`] add to those of the request that they run for, and do nothing elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -130,8 +130,8 @@ impl Notes {
         self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn took(&self, phase: Phase, begun: Instant) {
-        let took = begun.elapsed();
+    fn took(&self, phase: Phase, begun: Instant, ended: Instant) {
+        let took = ended.saturating_duration_since(begun);
         self.micros[phase as usize].fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Relaxed);
         if self.trace.is_some_and(|trace| trace.sampled) {
             let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,6 +150,11 @@ pub fn asks(key_id: &str) {
     let _ = NOTES.try_with(|notes| notes.key_id.set(key_id.to_owned()));
 }
 
+/// Notes that a phase took from `begun` to `ended`.
+pub fn took(phase: Phase, begun: Instant, ended: Instant) {
+    let _ = NOTES.try_with(|notes| notes.took(phase, begun, ended));
+}
+
 /// A phase that goes on until this is dropped. A guard, and no future around the work: each such would copy the
 /// work twice, and every one around it again.
 #[must_use]
@@ -162,7 +167,7 @@ pub fn timing(phase: Phase) -> Timing {
 
 impl Drop for Timing {
     fn drop(&mut self) {
-        let _ = NOTES.try_with(|notes| notes.took(self.0, self.1));
+        took(self.0, self.1, Instant::now());
     }
 }
 

@@ -124,16 +124,15 @@ impl<T> Gather<T> {
     /// that goes leaves it behind.
     pub(super) fn join(self: &Arc<Self>, lane: &str, call: Addressed, until: Instant) -> Turn<T> {
         let mut lanes = self.lock();
-        if !lanes.contains_key(lane) {
-            lanes.insert(lane.to_owned(), Lane::default());
-        }
-        let of = lanes.get_mut(lane).expect("it was just put there");
-        if of.is_full() {
-            let (caller, told) = oneshot::channel();
-            of.waiting.push_back(Waiting { call, caller, until });
-            return Turn::Wait(told);
-        }
-        let boarding = of.begin(1);
+        let boarding = match lanes.get_mut(lane) {
+            Some(of) if of.is_full() => {
+                let (caller, told) = oneshot::channel();
+                of.waiting.push_back(Waiting { call, caller, until });
+                return Turn::Wait(told);
+            }
+            Some(of) => of.begin(1),
+            None => lanes.entry(lane.to_owned()).or_default().begin(1),
+        };
         let (gather, lane) = (Arc::clone(self), lane.to_owned());
         Turn::Lead(Lead { gather, lane, calls: vec![call], followers: Vec::new(), boarding })
     }

@@ -1,4 +1,4 @@
-//! The store's calls: how long until the answer begins, and what kind of answer.
+//! The store's calls: how long until the answer begins, and what kind of answer; noted with the request, too.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use crate::store::{Folders, Opened, Page, Stat, Store, StoreError};
 use crate::telemetry::health::{Health, Of};
 use crate::telemetry::metrics::{Call, metrics};
+use crate::telemetry::request::{Phase, took};
 
 /// Another store, observed.
 pub struct ObservedStore {
@@ -23,7 +24,13 @@ impl ObservedStore {
         Self { inner, health }
     }
 
-    fn note<T>(&self, call: &Call, begun: Instant, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn note<T>(
+        &self,
+        phase: Phase,
+        call: &Call,
+        begun: Instant,
+        answer: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let result = match &answer {
             Ok(_) => "ok",
             Err(StoreError::NotFound) => "not_found",
@@ -34,6 +41,7 @@ impl ObservedStore {
         };
         let now = Instant::now();
         call.took(&metrics().store_seconds, result, now - begun);
+        took(phase, begun, now);
         self.health.note(Of::Store, !matches!(answer, Err(StoreError::Unavailable(_))), now);
         answer
     }
@@ -43,7 +51,7 @@ impl ObservedStore {
 impl Store for ObservedStore {
     async fn stat(&self, key: &str) -> Result<Stat, StoreError> {
         let begun = Instant::now();
-        self.note(call!("stat"), begun, self.inner.stat(key).await)
+        self.note(Phase::Stat, call!("stat"), begun, self.inner.stat(key).await)
     }
 
     fn recall(&self, key: &str) -> Option<Stat> {
@@ -52,17 +60,17 @@ impl Store for ObservedStore {
 
     async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page, StoreError> {
         let begun = Instant::now();
-        self.note(call!("list"), begun, self.inner.list(prefix, after, limit).await)
+        self.note(Phase::Stat, call!("list"), begun, self.inner.list(prefix, after, limit).await)
     }
 
     async fn folders(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Folders, StoreError> {
         let begun = Instant::now();
-        self.note(call!("folders"), begun, self.inner.folders(prefix, after, limit).await)
+        self.note(Phase::Stat, call!("folders"), begun, self.inner.folders(prefix, after, limit).await)
     }
 
     async fn open(&self, key: &str, of: &Stat, range: Range<u64>) -> Result<Opened, StoreError> {
         let begun = Instant::now();
-        self.note(call!("open"), begun, self.inner.open(key, of, range).await)
+        self.note(Phase::Store, call!("open"), begun, self.inner.open(key, of, range).await)
     }
 
     fn looks_cost(&self) -> bool {
