@@ -2,11 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::store::local::MOST_OPEN;
+use crate::store::local::most_open;
 
 /// Descriptors for all that is neither a served connection nor what it reads: the ledger, logs, the
-/// runtime, connections that are turned away, and files that stay open a moment longer.
-const OWN: u64 = 64 + super::door::SPARE as u64 + MOST_OPEN as u64;
+/// runtime, and connections that are turned away. Files that stay open a moment longer have a share of their own.
+const OWN: u64 = 64 + super::door::SPARE as u64;
 
 /// How many of `wanted` connections there can be while each of them can still read a file. Raises
 /// the process's limit as far as it may: the usual 1024 is for programs that use `select`.
@@ -27,7 +27,8 @@ pub(super) fn connections(wanted: usize) -> usize {
 
 /// Two descriptors a connection: its socket, and a file or a connection to the store.
 fn possible(descriptors: Option<u64>, wanted: usize) -> usize {
-    let most = descriptors.map_or(u64::MAX, |all| (all.saturating_sub(OWN) / 2).max(1));
+    let own = OWN + most_open(descriptors) as u64;
+    let most = descriptors.map_or(u64::MAX, |all| (all.saturating_sub(own) / 2).max(1));
     wanted.min(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
@@ -42,6 +43,7 @@ mod tests {
             (Some(1 << 20), 4096, 4096),
             (Some(1024), 4096, 384),
             (Some(1024), 100, 100),
+            (Some(256), 4096, 48),
             (Some(10), 100, 1),
         ] {
             assert_eq!(possible(descriptors, wanted), connections, "{descriptors:?} {wanted}");

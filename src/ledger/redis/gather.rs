@@ -6,13 +6,15 @@
 //! just about to be made, up to half of all, so that the two share the load.
 //!
 //! One call of a script leads the others: it sends them with its own and hands out the answers. A leader that
-//! leaves takes nobody with it: the others are told, and ask again, which every call of a ledger allows.
+//! leaves takes nobody with it: the others are told, and ask again, which every call of a ledger allows. So are those
+//! told that waited too long for their turn: nobody is led by a call that has no time left, and none needs a timer.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
+use tokio::time::Instant;
 
 use super::calls::Call;
 
@@ -47,9 +49,10 @@ pub(super) type Addressed = (Arc<str>, Arc<Call>);
 struct Waiting<T> {
     call: Addressed,
     caller: oneshot::Sender<Told<T>>,
+    until: Instant,
 }
 
-/// What a caller who waited is told; nothing if the one who led it left.
+/// What a caller who waited is told; nothing if the one who led it left, or its time to wait was over.
 #[derive(Debug)]
 pub(super) enum Told<T> {
     Answer(T),
@@ -92,14 +95,14 @@ impl<T> Lane<T> {
         self.boarding
     }
 
-    /// The next that wait, at most so many. Who has left meanwhile is passed over.
+    /// The next that wait, at most so many. Who has left meanwhile is passed over, and whose time is over.
     fn take(&mut self, most: usize) -> (Vec<Addressed>, Vec<oneshot::Sender<Told<T>>>) {
-        let most = most.min(self.waiting.len());
+        let (most, now) = (most.min(self.waiting.len()), Instant::now());
         let (mut calls, mut callers) = (Vec::with_capacity(most), Vec::with_capacity(most));
         while calls.len() < most
             && let Some(one) = self.waiting.pop_front()
         {
-            if !one.caller.is_closed() {
+            if now < one.until && !one.caller.is_closed() {
                 calls.push(one.call);
                 callers.push(one.caller);
             }
@@ -117,12 +120,14 @@ impl<T> Gather<T> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn join(self: &Arc<Self>, lane: &str, call: Addressed) -> Turn<T> {
+    /// Joins the lane. A call that is not about to be sent waits `until` then, or a little longer: the next script
+    /// that goes leaves it behind.
+    pub(super) fn join(self: &Arc<Self>, lane: &str, call: Addressed, until: Instant) -> Turn<T> {
         let mut lanes = self.lock();
         let boarding = match lanes.get_mut(lane) {
             Some(of) if of.is_full() => {
                 let (caller, told) = oneshot::channel();
-                of.waiting.push_back(Waiting { call, caller });
+                of.waiting.push_back(Waiting { call, caller, until });
                 return Turn::Wait(told);
             }
             Some(of) => of.begin(1),
@@ -202,10 +207,16 @@ impl<T> Drop for Lead<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn call(n: usize) -> Addressed {
         ("p".into(), Arc::new(Call::numbered(n)))
+    }
+
+    fn join<T>(gather: &Arc<Gather<T>>, lane: &str, call: Addressed) -> Turn<T> {
+        gather.join(lane, call, Instant::now() + Duration::from_secs(600))
     }
 
     fn lead<T>(turn: Turn<T>) -> Lead<T> {
@@ -229,8 +240,8 @@ mod tests {
 
     /// Two scripts of one call each, under way.
     async fn two_under_way<T>(gather: &Arc<Gather<T>>) -> [Lead<T>; 2] {
-        let first = lead(gather.join("p", call(0)));
-        let mut second = lead(gather.join("p", call(1)));
+        let first = lead(join(gather, "p", call(0)));
+        let mut second = lead(join(gather, "p", call(1)));
         second.board().await;
         assert_eq!((numbers(&first), numbers(&second)), (vec![0], vec![1]), "nobody waits");
         [first, second]
@@ -240,8 +251,8 @@ mod tests {
     async fn two_go_at_once_and_the_others_together() {
         let gather = Gather::<usize>::new();
         let [first, second] = two_under_way(&gather).await;
-        let mut waiting: Vec<_> = (2..TOGETHER + 3).map(|n| wait(gather.join("p", call(n)))).collect();
-        lead(gather.join("q", call(9))).answer([9]);
+        let mut waiting: Vec<_> = (2..TOGETHER + 3).map(|n| wait(join(&gather, "p", call(n)))).collect();
+        lead(join(&gather, "q", call(9))).answer([9]);
         assert!(waiting[0].try_recv().is_err(), "two are under way");
         assert_eq!(second.answer([10]), Some(10));
 
@@ -262,15 +273,15 @@ mod tests {
     #[tokio::test]
     async fn those_about_to_call_come_along_up_to_half_of_all() {
         let gather = Gather::<usize>::new();
-        let first = lead(gather.join("p", call(0)));
-        let mut second = lead(gather.join("p", call(1)));
-        let mut waiting: Vec<_> = (2..10).map(|n| wait(gather.join("p", call(n)))).collect();
+        let first = lead(join(&gather, "p", call(0)));
+        let mut second = lead(join(&gather, "p", call(1)));
+        let mut waiting: Vec<_> = (2..10).map(|n| wait(join(&gather, "p", call(n)))).collect();
         second.board().await;
         assert_eq!(numbers(&second), [1, 2, 3, 4, 5]);
         // Those left go as soon as the first is done, and of those that come meanwhile up to half of all.
         drop(first);
         let mut third = told(&mut waiting[4]);
-        let mut late = [10, 11, 12, 13].map(|n| wait(gather.join("p", call(n))));
+        let mut late = [10, 11, 12, 13].map(|n| wait(join(&gather, "p", call(n))));
         third.board().await;
         assert_eq!(numbers(&third), (6..13).collect::<Vec<_>>());
         drop(third);
@@ -280,9 +291,9 @@ mod tests {
     #[tokio::test]
     async fn while_one_boards_nobody_passes_it() {
         let gather = Gather::<usize>::new();
-        let first = lead(gather.join("p", call(0)));
-        let mut second = lead(gather.join("p", call(1)));
-        let mut waits = wait(gather.join("p", call(2)));
+        let first = lead(join(&gather, "p", call(0)));
+        let mut second = lead(join(&gather, "p", call(1)));
+        let mut waits = wait(join(&gather, "p", call(2)));
         drop(first);
         assert!(waits.try_recv().is_err());
         second.board().await;
@@ -294,13 +305,13 @@ mod tests {
     async fn who_leaves_takes_nobody_with_it() {
         let gather = Gather::<usize>::new();
         let [first, second] = two_under_way(&gather).await;
-        let gone = wait(gather.join("p", call(2)));
-        let [mut leads, mut follows] = [3, 4].map(|n| wait(gather.join("p", call(n))));
+        let gone = wait(join(&gather, "p", call(2)));
+        let [mut leads, mut follows] = [3, 4].map(|n| wait(join(&gather, "p", call(n))));
         drop(gone);
         drop(first);
         let third = told(&mut leads);
         assert_eq!(numbers(&third), [3, 4], "a call is not made for nobody");
-        let mut waits = wait(gather.join("p", call(5)));
+        let mut waits = wait(join(&gather, "p", call(5)));
         // It leaves while it waits for those that come along.
         drop(third);
         assert!(matches!(follows.try_recv(), Err(oneshot::error::TryRecvError::Closed)), "it is told");
@@ -313,11 +324,28 @@ mod tests {
     async fn a_leader_that_never_learns_of_it_is_passed_over() {
         let gather = Gather::<usize>::new();
         let [first, _second] = two_under_way(&gather).await;
-        let (leader, mut next) = (wait(gather.join("p", call(2))), wait(gather.join("p", call(3))));
+        let (leader, mut next) = (wait(join(&gather, "p", call(2))), wait(join(&gather, "p", call(3))));
         drop(first);
-        let mut third = wait(gather.join("p", call(4)));
+        let mut third = wait(join(&gather, "p", call(4)));
         drop(leader);
         assert!(matches!(next.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
         assert_eq!(numbers(&told(&mut third)), [4]);
+    }
+
+    #[tokio::test]
+    async fn who_waited_too_long_is_told_and_neither_leads_nor_follows() {
+        let gather = Gather::<usize>::new();
+        let [first, second] = two_under_way(&gather).await;
+        let mut late = [2, 3].map(|n| wait(gather.join("p", call(n), Instant::now())));
+        let mut next = wait(join(&gather, "p", call(4)));
+        let mut later = wait(gather.join("p", call(5), Instant::now()));
+        drop(first);
+        let third = told(&mut next);
+        assert_eq!(numbers(&third), [4]);
+        drop((second, third));
+        for late in late.iter_mut().chain([&mut later]) {
+            assert!(matches!(late.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
+        }
+        assert!(gather.lock().is_empty());
     }
 }

@@ -81,6 +81,12 @@ impl Link {
         Instant::now() + self.response
     }
 
+    /// Until when a call of that deadline may wait for its turn: half of its time is for Redis to answer. A call sent
+    /// with less would be given up, and count against a connection that answers.
+    pub(super) fn last_turn(&self, deadline: Instant) -> Instant {
+        deadline - self.response / 2
+    }
+
     /// Runs a script. Waits until the deadline at the most, whatever happens.
     pub(super) async fn run(
         self: &Arc<Self>,

@@ -23,15 +23,17 @@ impl Redis {
     /// Makes a call by the script that takes several, with others of the lane.
     pub(super) async fn run_together(&self, base: &str, call: Call) -> Reply<Done> {
         let deadline = self.link.deadline();
+        let last_turn = self.link.last_turn(deadline);
         let call: Addressed = (base.into(), Arc::new(call));
         loop {
-            match self.calls.join(self.lane(base), call.clone()) {
+            match self.calls.join(self.lane(base), call.clone(), last_turn) {
                 Turn::Lead(lead) => return self.lead(deadline, lead).await,
-                // No longer than the one who leads it waits for Redis.
+                // Until its last turn, and then no longer than those who lead wait for Redis.
                 Turn::Wait(told) => match told.await {
                     Ok(Told::Lead(lead)) => return self.lead(deadline, lead).await,
                     Ok(Told::Answer(answer)) => return answer,
-                    Err(_) => {}
+                    Err(_) if Instant::now() < last_turn => {}
+                    Err(_) => return Err(Unavailable("Redis is not free for the call in time".into())),
                 },
             }
         }

@@ -2,8 +2,8 @@
 //! for is opened once.
 //!
 //! Whatever befalls a file itself shows in its ctime: a write, another name, another file in its place,
-//! its removal. Each look asks for that. Only a folder above it can come to be another one unseen, for
-//! no longer than the root can.
+//! its removal. Each look asks for that, and where it need not show, no file stays open. Only a folder above it
+//! can come to be another one unseen, or something be mounted there, for no longer than with the root.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -16,6 +16,13 @@ use super::root::{LOOK_AGAIN_AFTER, OpenFile, Version};
 
 /// The most files that stay open after a look.
 pub const MOST_OPEN: usize = 128;
+
+/// As many of a process that may have so many descriptors: an eighth of them, or [`MOST_OPEN`] if that is less.
+#[must_use]
+pub fn most_open(descriptors: Option<u64>) -> usize {
+    let share = descriptors.and_then(|all| usize::try_from(all / 8).ok());
+    share.unwrap_or(MOST_OPEN).clamp(1, MOST_OPEN)
+}
 
 /// A file that a look opened, and what it said of it.
 #[derive(Debug)]
@@ -57,8 +64,11 @@ impl Looked {
 }
 
 /// The looks of the last second.
-#[derive(Debug, Default)]
-pub(super) struct Looks(Mutex<Recent>);
+#[derive(Debug)]
+pub(super) struct Looks {
+    recent: Mutex<Recent>,
+    most: usize,
+}
 
 #[derive(Debug, Default)]
 struct Recent {
@@ -70,19 +80,24 @@ struct Recent {
 }
 
 impl Looks {
+    /// None yet; `most` of them at a time, at least 1.
+    pub(super) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { recent: Mutex::default(), most })
+    }
+
     /// The last look at `key`, if it is young.
     pub(super) fn recall(&self, key: &str, now: Instant) -> Option<Arc<Looked>> {
         self.recent().by_key.get(key).filter(|looked| looked.is_young(now)).map(Arc::clone)
     }
 
-    /// Keeps a look, unless the file is so young that it may change without its times telling. Whoever keeps the
-    /// first one is to see to [`close_old`](Self::close_old): whether this one did.
+    /// Keeps a look, unless the file is so young that it may change without its times telling, or lies where they
+    /// do not tell. Whoever keeps the first one is to see to [`close_old`](Self::close_old): whether this one did.
     pub(super) fn keep(&self, looked: &Arc<Looked>) -> bool {
-        if looked.stat.etag.is_weak() {
+        if looked.stat.etag.is_weak() || !looked.file.tells() {
             return false;
         }
         let mut recent = self.recent();
-        let old = recent.take_old(looked.at, MOST_OPEN - 1);
+        let old = recent.take_old(looked.at, self.most - 1);
         recent.by_key.insert(Arc::clone(&looked.key), Arc::clone(looked));
         recent.in_order.push_back(Arc::clone(looked));
         let first = !mem::replace(&mut recent.awaited, true);
@@ -94,7 +109,7 @@ impl Looks {
     /// Closes what is too old to be recalled. Whether anything is left.
     pub(super) fn close_old(&self, now: Instant) -> bool {
         let mut recent = self.recent();
-        let old = recent.take_old(now, MOST_OPEN);
+        let old = recent.take_old(now, self.most);
         recent.awaited = !recent.in_order.is_empty();
         let left = recent.awaited;
         drop(recent);
@@ -103,7 +118,7 @@ impl Looks {
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,5 +137,17 @@ impl Recent {
             old.extend(self.in_order.pop_front());
         }
         old
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_eighth_of_the_descriptors_is_for_files_that_stay_open() {
+        for (descriptors, want) in [(None, 128), (Some(1 << 20), 128), (Some(1024), 128), (Some(64), 8), (Some(4), 1)] {
+            assert_eq!(most_open(descriptors), want, "{descriptors:?}");
+        }
     }
 }

@@ -22,10 +22,11 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rustix::process::{Resource, getrlimit};
 use tokio::time::Instant;
 
-pub use self::looked::MOST_OPEN;
 use self::looked::{Looked, Looks};
+pub use self::looked::{MOST_OPEN, most_open};
 use self::read::Reader;
 use self::root::{Denial, LOOK_AGAIN_AFTER, OpenFile, Root};
 use super::buffers::Buffers;
@@ -55,7 +56,8 @@ impl Local {
     /// # Errors
     /// The directory is missing, is none, cannot be searched, or the kernel lacks `openat2`.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Arc::new(Root::open(path)?), looks: Arc::default(), buffers: Buffers::new(MAX_LENT) })
+        let looks = Looks::new(most_open(getrlimit(Resource::Nofile).current));
+        Ok(Self { root: Arc::new(Root::open(path)?), looks, buffers: Buffers::new(MAX_LENT) })
     }
 }
 

@@ -40,6 +40,11 @@ struct Current {
     looked: Instant,
 }
 
+/// The file systems (`f_type` of statfs(2)) on which a file's ctime tells at once that it, or what its name leads
+/// to, became another: ext2 to ext4, XFS, Btrfs, tmpfs. An overlay leaves a file of a lower layer as it is when
+/// the name goes to another one, and of a file on the network the kernel asks only now and then.
+const TELLING: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
+
 /// Why there is nothing to open.
 #[derive(Debug)]
 pub(super) enum Denial {
@@ -69,6 +74,14 @@ impl Denial {
 pub(super) struct OpenFile {
     pub(super) file: Arc<File>,
     pub(super) version: Version,
+}
+
+impl OpenFile {
+    /// Whether the file's times tell when its name comes to lead elsewhere.
+    pub(super) fn tells(&self) -> bool {
+        let system = rustix::fs::fstatfs(&self.file).map(|system| u32::try_from(system.f_type));
+        system.is_ok_and(|kind| kind.is_ok_and(|kind| TELLING.contains(&kind)))
+    }
 }
 
 /// What tells one state of a file from another.

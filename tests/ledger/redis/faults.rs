@@ -1,10 +1,14 @@
 //! Redis that forgets its scripts, stalls, fills up, restarts, or turns into a replica.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use artifactd::ledger::redis::Options;
 use artifactd::ledger::{Admission, Ledger, Settlement};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
 use crate::redis::{Read, assert_balanced, open, options, until_answered};
@@ -74,6 +78,59 @@ async fn a_server_that_hangs_is_left_and_found_again() {
     signal("-CONT");
     assert!(matches!(until_answered(|| read.reserve(&ledger)).await, Admission::Reserved(..)));
     assert_eq!(ledger.usage(&project("p")).await.unwrap().reply.open, 1, "five copies, one lease");
+}
+
+/// A way to a server that hands on what either side says a moment later. How often it was taken, too.
+async fn long_way(port: u16, moment: Duration) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (own, taken) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&taken);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            counted.fetch_add(1, Relaxed);
+            let server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            for end in [&client, &server] {
+                end.set_nodelay(true).unwrap();
+            }
+            let ((mut asked, mut to_client), (mut answered, mut to_server)) =
+                (client.into_split(), server.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut asked, &mut to_server).await });
+            tokio::spawn(async move {
+                let mut answer = vec![0; 1 << 20];
+                while let Ok(read @ 1..) = answered.read(&mut answer).await {
+                    tokio::time::sleep(moment).await;
+                    if to_client.write_all(&answer[..read]).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    (own, taken)
+}
+
+/// More calls than a slow server can take in time: those that it can are answered, the others are told in time,
+/// and it does not pass for one that is silent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_wait_in_vain_are_told_in_time_and_cost_no_connection() {
+    let own = server(&[]);
+    let (port, taken) = long_way(own.address.port(), Duration::from_millis(50)).await;
+    let response = Duration::from_secs(2);
+    let ledger = open(&url(port), Options { response, connect: Duration::from_secs(5), ..options() });
+    until_answered(|| Read::new().reserve(&ledger)).await;
+    let connections = taken.load(Relaxed);
+    let begun = Instant::now();
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..4_000 {
+        let ledger = ledger.clone();
+        calls.spawn(async move { (Read::new().reserve(&ledger).await.is_ok(), begun.elapsed()) });
+    }
+    let told = calls.join_all().await;
+    let latest = told.iter().map(|(_, after)| *after).max().unwrap();
+    let answered = told.iter().filter(|(answered, _)| *answered).count();
+    assert!((1..4_000).contains(&answered), "{answered} are answered");
+    assert!(latest < 2 * response, "the last is told after {latest:?}");
+    assert_eq!(taken.load(Relaxed), connections, "the connection was given up, though it answers");
 }
 
 #[tokio::test]
