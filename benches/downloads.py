@@ -152,8 +152,10 @@ def measure(server, name, size, connections, seconds):
     """Downloads a second, and processor time of the server for each, s."""
     before = processor_time(server.process.pid)
     command = [*LOAD, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s"]
-    command += ["-s", str(IN_TURN)] if name == MANY else []
-    told = subprocess.run([*command, *server.target(name)], check=True, capture_output=True, text=True).stdout
+    command += server.target(name)
+    if name == MANY:
+        command += ["-s", str(IN_TURN), "--", str(FILES)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     used = processor_time(server.process.pid) - before
     assert "Non-2xx" not in told, told
     # By bytes, since a large download may not end within the time.

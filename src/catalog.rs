@@ -18,7 +18,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 
 use self::memory::Memory;
@@ -29,7 +28,7 @@ use crate::artifact::{ArtifactName, TrialId};
 use crate::error::{Error, Kind, Result};
 use crate::read::Reservation;
 use crate::store::{Folders, Opened, Page, Stat, Store, StoreError};
-use crate::telemetry::metrics::{RecallLabels, metrics};
+use crate::telemetry::metrics::metrics;
 
 pub use self::seen::{Found, Recalled, Seen};
 
@@ -80,7 +79,7 @@ impl Catalog {
             None => self.store.recall(&key).map(|stat| (stat, None)),
         };
         let Some((stat, kind)) = known else {
-            count("miss");
+            metrics().recalled("miss");
             return None;
         };
         Some(Recalled(found(who, trial, name, key, stat, kind)))
@@ -125,7 +124,7 @@ impl Catalog {
     /// What was remembered is not so any more.
     fn gone(&self, key: &str) -> Error {
         self.forget(key);
-        count("stale");
+        metrics().recalled("stale");
         refuse(StoreError::Changed)
     }
 
@@ -201,7 +200,7 @@ impl Catalog {
                 if let Some(memory) = &self.memory {
                     memory.saw(&before.key, &opened.stat, Instant::now());
                 }
-                count("hit");
+                metrics().recalled("hit");
                 Ok((Found { stat: opened.stat.clone(), ..before }, opened))
             }
             (Seen::Recalled(Recalled(before)), Ok(_)) => Err(self.gone(&before.key)),
@@ -256,10 +255,6 @@ impl Prefix {
 
 fn found(who: &Viewer, trial: &TrialId, name: &ArtifactName, key: String, stat: Stat, kind: Option<Content>) -> Found {
     Found { project: who.project().clone(), trial: trial.clone(), name: name.clone(), key, stat, kind }
-}
-
-fn count(recall: &'static str) {
-    metrics().recalls.with(&RecallLabels { recall }, Counter::inc);
 }
 
 /// A store's error in the caller's terms.

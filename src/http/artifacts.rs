@@ -11,11 +11,9 @@ use serde_json::json;
 use super::Front;
 use super::content::{Ask, Way, serve};
 use super::extract::{ArtifactPath, ContentParams, ListParams, Params, TrialPath};
-use super::headers::Disposition;
 use super::openapi::{Operation, Routes, parameters};
 use super::problem::Problem;
 use crate::access::Principal;
-use crate::error::Result;
 use crate::listing::{ArtifactItem, ArtifactPage, TrialPage};
 use crate::request::RequestId;
 
@@ -160,7 +158,7 @@ async fn content(
     request: Request,
 ) -> Result<Response, Problem> {
     let (request, _body) = request.into_parts();
-    content_of(&front, &who, &request_id, &names, params.disposition(), &request).await
+    content_of(&front, &who, &request_id, &names, &params, &request).await
 }
 
 /// Answers with the content of an artifact, if the key may have it.
@@ -169,11 +167,11 @@ pub(super) async fn content_of(
     who: &Principal,
     request_id: &RequestId,
     ArtifactPath(trial, name): &ArtifactPath,
-    disposition: Result<Disposition>,
+    params: &ContentParams,
     request: &Parts,
 ) -> Result<Response, Problem> {
     let who = who.downloader()?;
     let (method, headers) = (&request.method, &request.headers);
-    let ask = Ask { method, headers, disposition: disposition?, request_id };
+    let ask = Ask { method, headers, disposition: params.disposition()?, request_id };
     Ok(serve(&front.reads, Way::Key(&who, trial, name), ask).await?)
 }

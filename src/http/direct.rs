@@ -3,19 +3,14 @@
 
 use std::sync::LazyLock;
 
-use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use http::Method;
 use http::request::Parts;
 
 use super::Front;
 use super::artifacts::{CONTENT, content_of};
-use super::body::Placed;
-use super::extract::ArtifactPath;
+use super::extract::{ArtifactPath, ContentParams};
 use super::guarded::admit;
-use super::headers::Disposition;
-use super::problem::Problem;
-use crate::access::Principal;
 use crate::request::RequestId;
 use crate::telemetry::metrics::Route;
 use crate::telemetry::request::leads_to;
@@ -43,19 +38,11 @@ pub(super) async fn answer(
         Ok(admitted) => admitted,
         Err(refused) => return refused,
     };
-    let response = content(front, &who, id, (trial, artifact), request).await;
-    response.into_response().map(|body| Body::new(Placed { body, _places: places }))
-}
-
-async fn content(
-    front: &Front,
-    who: &Principal,
-    id: &RequestId,
-    (trial, artifact): (&str, &str),
-    request: &Parts,
-) -> Result<Response, Problem> {
-    let names = ArtifactPath::of(trial, artifact)?;
-    content_of(front, who, id, &names, Ok(Disposition::Attachment), request).await
+    let content = async {
+        let names = ArtifactPath::of(trial, artifact)?;
+        content_of(front, &who, id, &names, &ContentParams::default(), request).await
+    };
+    places.held_by(content.await.into_response())
 }
 
 #[cfg(test)]
@@ -64,7 +51,9 @@ mod tests {
 
     #[test]
     fn what_the_router_need_not_be_asked_for() {
+        let pattern = CONTENT.replace("{trial_id}", "t").replace("{artifact_id}", "a");
         for (method, uri, want) in [
+            ("GET", &*pattern, Some(("t", "a"))),
             ("GET", "/v1/trials/t/artifacts/a~1b.txt/content", Some(("t", "a~1b.txt"))),
             ("GET", "http://host/v1/trials/t/artifacts/a/content", Some(("t", "a"))),
             ("HEAD", "/v1/trials/t/artifacts/a/content", None),

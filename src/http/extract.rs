@@ -129,7 +129,7 @@ pub(super) fn limit_of(text: &str) -> u64 {
 }
 
 /// What a download may ask for beside its bytes.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct ContentParams {
     disposition: Option<String>,
 }

@@ -48,8 +48,7 @@ where
             match admit(&front, &head).await {
                 Ok((who, places)) => {
                     head.extensions.insert(who);
-                    let response = self.handler.call(Request::from_parts(head, body), front).await;
-                    response.map(|body| Body::new(Placed { body, _places: places }))
+                    places.held_by(self.handler.call(Request::from_parts(head, body), front).await)
                 }
                 Err(refused) => refused,
             }
@@ -77,6 +76,11 @@ impl Places {
         let of_key = room(&front.of_key, &who.key_id, "This key")?;
         let project = who.project.as_ref().map(|project| room(&front.of_project, project.id.as_str(), "This project"));
         Ok(Self { _of_key: of_key, _of_project: project.transpose()? })
+    }
+
+    /// Holds the places until the last of the answer went out.
+    pub(super) fn held_by(self, response: Response) -> Response {
+        response.map(|body| Body::new(Placed { body, _places: self }))
     }
 }
 

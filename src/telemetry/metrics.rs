@@ -210,6 +210,11 @@ impl Metrics {
         text
     }
 
+    /// Counts what became of a look that memory was to save: `hit`, `miss` or `stale`.
+    pub fn recalled(&self, recall: &'static str) {
+        self.recalls.with(&RecallLabels { recall }, Counter::inc);
+    }
+
     /// Counts an answer that is an error.
     pub fn refused(&self, code: &'static str) {
         self.refusals.get_or_create(&CodeLabels { code }).inc();
